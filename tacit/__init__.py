@@ -1,0 +1,119 @@
+"""tacit: memory and context for AI agents, kept in files you own.
+
+    import tacit
+
+    memory = tacit.open("~/agent")
+    with memory.session(channel="chat", model="some-model") as session:
+        session.message("user", "What did we decide about the kiln?")
+        session.message("agent", "To fire at 1,220 °C from Monday.")
+
+Names are loaded when they are first used, so that starting a command stays cheap.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tacit.version import VERSION as __version__
+
+if TYPE_CHECKING:
+    import os
+
+    from tacit.capture import Session
+    from tacit.config import Config
+    from tacit.errors import (
+        Busy,
+        ChangedOnDisk,
+        ConfigError,
+        DiskError,
+        GitError,
+        HomeError,
+        SessionError,
+        StoreError,
+        TacitError,
+        UnsafePath,
+        UsageError,
+    )
+    from tacit.memory import Memory
+    from tacit.model.notes import Note
+    from tacit.model.problems import Problem
+    from tacit.model.turns import Attachment, KnowledgeChange, Message, Sealed, ToolCall, Transcript, Turn
+
+_WHERE = {
+    "Session": "tacit.capture",
+    "Config": "tacit.config",
+    "Memory": "tacit.memory",
+    "Note": "tacit.model.notes",
+    "Problem": "tacit.model.problems",
+    **dict.fromkeys(
+        ("Attachment", "KnowledgeChange", "Message", "Sealed", "ToolCall", "Transcript", "Turn"),
+        "tacit.model.turns",
+    ),
+    **dict.fromkeys(
+        (
+            "Busy",
+            "ChangedOnDisk",
+            "ConfigError",
+            "DiskError",
+            "GitError",
+            "HomeError",
+            "SessionError",
+            "StoreError",
+            "TacitError",
+            "UnsafePath",
+            "UsageError",
+        ),
+        "tacit.errors",
+    ),
+}
+
+__all__ = [
+    "Attachment",
+    "Busy",
+    "ChangedOnDisk",
+    "Config",
+    "ConfigError",
+    "DiskError",
+    "GitError",
+    "HomeError",
+    "KnowledgeChange",
+    "Memory",
+    "Message",
+    "Note",
+    "Problem",
+    "Sealed",
+    "Session",
+    "SessionError",
+    "StoreError",
+    "TacitError",
+    "ToolCall",
+    "Transcript",
+    "Turn",
+    "UnsafePath",
+    "UsageError",
+    "__version__",
+    "init",
+    "open",
+]
+
+
+def open(home: str | os.PathLike[str] | None = None) -> Memory:  # noqa: A001
+    """Open a home: the one given, else $TACIT_HOME, else ~/tacit."""
+    from tacit.app import open_home
+
+    return open_home(home)
+
+
+def init(home: str | os.PathLike[str] | None = None, *, adopt: bool = False) -> Memory:
+    """Make a home, or complete one, and open it."""
+    from tacit.app import init_home
+
+    return init_home(home, adopt=adopt)[0]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        from importlib import import_module
+
+        return getattr(import_module(_WHERE[name]), name)
+    raise AttributeError(f"module 'tacit' has no attribute {name!r}")

@@ -1,0 +1,64 @@
+"""The only place that reads the config file and the environment and picks concrete parts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+
+from tacit import config as configuration
+from tacit.config import Config, Loaded
+from tacit.errors import ConfigError, TacitError
+from tacit.memory import Memory
+from tacit.store import setup
+from tacit.store.home import CONFIG, Home, locate
+from tacit.store.hooks import program_path
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def open_home(home: str | os.PathLike[str] | None = None, *, recover: bool = True) -> Memory:
+    """Open a home: the one given, else $TACIT_HOME, else ~/tacit.
+
+    What a crash left behind is put in order first; a disk that refuses that (full, read-only) does not stop
+    anybody from reading.
+    """
+    place = locate(None if home is None else os.fspath(home), os.environ).require()
+    config = load_config(place).config
+    memory = Memory(place, config, zone=zone_of(config), now=now)
+    if recover:
+        with suppress(TacitError, OSError):
+            memory.recover()
+    return memory
+
+
+def init_home(
+    home: str | os.PathLike[str] | None = None, *, adopt: bool = False
+) -> tuple[Memory, setup.Report]:
+    place = locate(None if home is None else os.fspath(home), os.environ)
+    starter = setup.starter_files(Path(__file__).parent / "starter", configuration.starter())
+    program = program_path(sys.argv[0], sys.executable)
+    report = setup.set_up(place, starter, program, adopt=adopt, now=datetime.now().astimezone())
+    return open_home(place.root), report
+
+
+def load_config(home: Home) -> Loaded:
+    try:
+        text = home.config.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = home.config.read_bytes()[: error.start].count(b"\n") + 1
+        raise ConfigError(CONFIG, line, "is not UTF-8 text.", "Save the file as UTF-8.") from error
+    return configuration.parse(text, where=CONFIG, environ=os.environ, trusted=home.trust.exists())
+
+
+def zone_of(config: Config) -> tzinfo | None:
+    """None stands for the machine's own zone."""
+    if config.timezone == "local":
+        return None
+    from zoneinfo import ZoneInfo  # only who names a zone pays for loading it
+
+    return ZoneInfo(config.timezone)

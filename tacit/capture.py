@@ -1,0 +1,175 @@
+"""One conversation while it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Self
+
+from tacit.errors import SessionError
+from tacit.model.turns import Closing, Message, Role, Sealed, ToolCall, Turn
+from tacit.store.transcripts import Live
+from tacit.text import tokens
+from tacit.text import transcript as form
+from tacit.text.transcript import Place, Written
+
+# The words hosts use for our three roles. None: not kept, because reasoning is not part of the record.
+_ROLES: dict[str, Role | None] = {
+    "user": "user",
+    "human": "user",
+    "agent": "agent",
+    "assistant": "agent",
+    "system": "system",
+    "thinking": None,
+    "reasoning": None,
+}
+
+Finish = Callable[["Session", Live, Closing], Sealed | None]
+
+
+class Session:
+    """Keeps what is said. Each method returns the record's number once the record is on disk.
+
+    A context manager: leaving the block seals the transcript, also when the block raised.
+    Safe to use from several threads.
+    """
+
+    def __init__(
+        self,
+        live: Live | None,
+        *,
+        now: Callable[[], datetime],
+        finish: Finish,
+        started_given: bool = True,
+    ) -> None:
+        self._live = live  # None: this agent's conversations are not kept
+        self._now, self._finish = now, finish
+        self._started_given = started_given
+        self._last: datetime | None = None
+        self._last_given = False
+        self._ended: Sealed | None = None
+
+    @property
+    def session_id(self) -> str:
+        return self._live.record.opening.session_id if self._live else ""
+
+    @property
+    def path(self) -> str | None:
+        """Where the transcript is in the home; None before the first message."""
+        return self._live.record.path if self._live else None
+
+    def message(self, role: str, text: str, at: datetime | None = None, speaker: str | None = None) -> int:
+        kept = _role(role)
+        if kept == "agent":
+            text = form.without_reasoning(text)
+        if kept is None or (kept == "agent" and not text):
+            return 0
+        who: Role = kept
+        return self._append(text, at, lambda place, when: form.message(place, when, who, text, speaker))
+
+    def tool(self, name: str, summary: str, result: str = "", at: datetime | None = None) -> int:
+        """One line: what was called and briefly what came back."""
+        hint = f"{name} {summary}"
+        return self._append(hint, at, lambda place, when: form.tool_call(place, when, name, summary, result))
+
+    def knowledge(self, action: str, path: str, summary: str = "", at: datetime | None = None) -> int:
+        """The agent changed a note: which, how, and in a few words what."""
+        return self._append(
+            path, at, lambda place, when: form.knowledge_change(place, when, action, path, summary)
+        )
+
+    def attachment(self, path: str, role: str = "user", at: datetime | None = None) -> int:
+        """A file that belongs to the conversation: named, never embedded."""
+        who: Role = _role(role) or "agent"
+        return self._append(path, at, lambda place, when: form.attachment(place, when, who, path))
+
+    def turns(self) -> tuple[Turn, ...]:
+        return self._live.turns() if self._live else ()
+
+    def end(
+        self,
+        at: datetime | None = None,
+        *,
+        tags: Sequence[str] = (),
+        tokens_in: int | None = None,
+        tokens_out: int | None = None,
+    ) -> Sealed | None:
+        """Seal and commit. None when nothing was said. Calling it again returns the same answer."""
+        if self._live is None or self._ended is not None:
+            return self._ended
+        if self._live.record.path is None:
+            self._live.close()
+            return None
+        last = self._last if self._last_given else None
+        ended = self._local(at or last or self._now())
+        said_in, said_out = _count(self._live.turns(), tokens_in, tokens_out)
+        self._ended = self._finish(self, self._live, Closing(ended, tuple(tags), said_in, said_out))
+        return self._ended
+
+    def detach(self) -> None:
+        """Let go without sealing: another process goes on with this session."""
+        if self._live is not None:
+            self._live.close()
+            self._live = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def _append(self, hint: str, at: datetime | None, write: Callable[[Place, datetime], Written]) -> int:
+        live = self._live
+        if live is None:
+            return 0
+        if self._ended is not None:
+            raise SessionError("This session has ended. Continue it with Memory.session(session_id=…).")
+        if at is not None and live.record.path is None and not self._started_given:
+            live.start_at(self._aware(at))
+        when = self._local(at or self._now())
+        number = live.append(hint, lambda place: write(place, when))
+        self._last, self._last_given = when, at is not None
+        return number
+
+    def _aware(self, at: datetime) -> datetime:
+        return at if at.tzinfo else at.replace(tzinfo=self._now().tzinfo)
+
+    def _local(self, at: datetime) -> datetime:
+        """In the offset the transcript began with, so that its hours and minutes can be compared."""
+        zone = self._live.record.opening.started.tzinfo if self._live else None
+        return self._aware(at).astimezone(zone)
+
+
+def _role(role: str) -> Role | None:
+    if role not in _ROLES:
+        hint = "Use .tool() for tool calls. " if role == "tool" else ""
+        raise SessionError(
+            f"{role!r} is not a role. {hint}The roles are user, agent (or assistant) and system."
+        )
+    return _ROLES[role]
+
+
+def _count(turns: Sequence[Turn], given_in: int | None, given_out: int | None) -> tuple[int, int]:
+    """What the host reported; else the tokens of what was said to the agent and by it."""
+    if given_in is None:
+        heard = [turn.text for turn in turns if isinstance(turn, Message) and turn.role != "agent"]
+        given_in = sum(
+            map(tokens.count, heard + [turn.result for turn in turns if isinstance(turn, ToolCall)])
+        )
+    if given_out is None:
+        said = [turn.text for turn in turns if isinstance(turn, Message) and turn.role == "agent"]
+        given_out = sum(map(tokens.count, said))
+    return given_in, given_out
+
+
+def to_milliseconds(at: datetime) -> datetime:
+    return at.replace(microsecond=0) + timedelta(milliseconds=at.microsecond // 1000)
+
+
+def fixed_offset(at: datetime) -> datetime:
+    """The same moment with the offset written out instead of a zone whose offset may change."""
+    zone = form.zone_of(form.offset(at))
+    return at if zone is None else at.astimezone(zone)

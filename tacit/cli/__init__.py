@@ -1,0 +1,1 @@
+"""The command line: main.py parses, one module per command acts, output.py prints."""

@@ -1,0 +1,231 @@
+"""Keep a conversation from the command line, one message per call.
+
+    id=$(tacit capture start --channel chat)
+    tacit capture message $id user "What did we decide?"
+    tacit capture tool $id read "notes.md" --result "42 lines"
+    tacit capture message $id agent - < answer.txt
+    tacit capture end $id
+
+A message is on disk when the command returns. A session that nobody ends is sealed after
+capture.idle_seal_hours by the next command. For an agent whose conversations are not kept
+(capture.exclude_agents) the id is `-`, and what is said to `-` is dropped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from datetime import datetime
+
+from tacit.app import open_home
+from tacit.capture import Session
+from tacit.cli import output
+from tacit.cli.dispatch import home_option, json_option
+from tacit.errors import UsageError
+from tacit.memory import Memory
+from tacit.model.turns import Sealed
+
+NOT_KEPT = "-"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    _start(actions.add_parser("start", help="begin a session and print its id"))
+    _message(actions.add_parser("message", help="keep a message"))
+    _tool(actions.add_parser("tool", help="keep a tool call as one line"))
+    _knowledge(actions.add_parser("knowledge", help="keep that a note was changed"))
+    _attach(actions.add_parser("attach", help="name a file that belongs to the conversation"))
+    _end(actions.add_parser("end", help="seal the transcript and commit it"))
+    _list(actions.add_parser("list", help="sessions that are open or wait for their commit"))
+
+
+def _start(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--session-id", help="an id of your own (default: a new one)")
+    parser.add_argument("--session-key", default="agent:main:main", help="the host's key of the session")
+    parser.add_argument("--agent", help="the agent's name (default: from the key)")
+    parser.add_argument("--channel", help="where the conversation happens")
+    parser.add_argument("--model", help="the model that answers")
+    _common(parser, moment="when it began")
+
+
+def _message(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", help="the session's id")
+    parser.add_argument("role", help="user, agent or system")
+    parser.add_argument("text", help="what was said; - reads it from standard input")
+    parser.add_argument("--speaker", help="who said it, where several people talk")
+    _common(parser)
+
+
+def _tool(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", help="the session's id")
+    parser.add_argument("name", help="the tool")
+    parser.add_argument("summary", help="what it was asked")
+    parser.add_argument("--result", default="", help="briefly what came back; - reads it from standard input")
+    _common(parser)
+
+
+def _knowledge(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", help="the session's id")
+    parser.add_argument("what", metavar="ACTION", help="updated, appended, created, removed …")
+    parser.add_argument("path", help="the note")
+    parser.add_argument("--summary", default="", help="what changed, in a few words")
+    _common(parser)
+
+
+def _attach(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", help="the session's id")
+    parser.add_argument("path", help="the file, relative to the home")
+    parser.add_argument("--role", default="user", help="whose it is (default: user)")
+    _common(parser)
+
+
+def _end(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", help="the session's id")
+    parser.add_argument("--tag", action="append", default=[], help="a tag; may be given more than once")
+    parser.add_argument("--tokens-in", type=int, help="as the host counted them")
+    parser.add_argument("--tokens-out", type=int, help="as the host counted them")
+    _common(parser)
+
+
+def _list(parser: argparse.ArgumentParser) -> None:
+    home_option(parser)
+    json_option(parser)
+
+
+def _common(parser: argparse.ArgumentParser, moment: str = "when it was said") -> None:
+    parser.add_argument(
+        "--at", type=_time, metavar="TIME", help=f"{moment}, as 2026-02-16T18:45:00+01:00 (default: now)"
+    )
+    home_option(parser)
+    json_option(parser)
+
+
+def _time(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time like 2026-02-16T18:45:00+01:00") from error
+
+
+def run(options: argparse.Namespace) -> int:
+    memory = open_home(options.home)
+    return _ACTIONS[options.action](memory, options)
+
+
+def _run_start(memory: Memory, options: argparse.Namespace) -> int:
+    session = memory.session(
+        options.session_key,
+        options.agent,
+        options.channel,
+        options.model,
+        options.session_id,
+        options.at,
+        detached=True,
+    )
+    name = session.session_id or NOT_KEPT
+    _print(options, name, {"session_id": name})
+    session.detach()
+    return 0
+
+
+def _run_message(memory: Memory, options: argparse.Namespace) -> int:
+    text = _argument(options.text)
+    return _add(
+        memory, options, lambda session: session.message(options.role, text, options.at, options.speaker)
+    )
+
+
+def _run_tool(memory: Memory, options: argparse.Namespace) -> int:
+    result = _argument(options.result)
+    return _add(
+        memory, options, lambda session: session.tool(options.name, options.summary, result, options.at)
+    )
+
+
+def _run_knowledge(memory: Memory, options: argparse.Namespace) -> int:
+    return _add(
+        memory,
+        options,
+        lambda session: session.knowledge(options.what, options.path, options.summary, options.at),
+    )
+
+
+def _run_attach(memory: Memory, options: argparse.Namespace) -> int:
+    return _add(memory, options, lambda session: session.attachment(options.path, options.role, options.at))
+
+
+def _add(memory: Memory, options: argparse.Namespace, keep: Callable[[Session], int]) -> int:
+    session = _continued(memory, options.id)
+    number = keep(session)
+    _print(options, "", {"session_id": session.session_id, "number": number, "path": session.path})
+    session.detach()
+    return 0
+
+
+def _run_end(memory: Memory, options: argparse.Namespace) -> int:
+    session = _continued(memory, options.id)
+    sealed = session.end(
+        options.at, tags=options.tag, tokens_in=options.tokens_in, tokens_out=options.tokens_out
+    )
+    if sealed is None:
+        memory.discard(options.id)
+        _print(options, "nothing was said, so nothing is kept", {"path": None})
+        return 0
+    _print(options, _told(sealed), {"path": sealed.path, "sha256": sealed.sha256, "commit": sealed.commit})
+    return 0
+
+
+def _told(sealed: Sealed) -> str:
+    kept = f"committed as {sealed.commit[:10]}" if sealed.commit else f"not committed yet: {sealed.waiting}"
+    return f"sealed {sealed.path}\n{kept}"
+
+
+def _run_list(memory: Memory, options: argparse.Namespace) -> int:
+    found = memory.open_sessions()
+    if options.json:
+        output.dump([{"session_id": record.opening.session_id, "path": record.path} for record in found])
+        return 0
+    output.table(
+        (
+            (
+                record.opening.session_id,
+                f"{record.opening.started:%Y-%m-%d %H:%M}",
+                record.path or "no message yet",
+            )
+        )
+        for record in found
+    )
+    return 0
+
+
+_ACTIONS = {
+    "start": _run_start,
+    "message": _run_message,
+    "tool": _run_tool,
+    "knowledge": _run_knowledge,
+    "attach": _run_attach,
+    "end": _run_end,
+    "list": _run_list,
+}
+
+
+def _continued(memory: Memory, session_id: str) -> Session:
+    if session_id == NOT_KEPT:
+        return memory.unkept_session()
+    if not memory.knows(session_id):
+        raise UsageError(f"There is no open session {session_id!r}. Begin one with: tacit capture start")
+    return memory.session(session_id=session_id)
+
+
+def _argument(text: str) -> str:
+    if text != "-":
+        return text
+    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+
+
+def _print(options: argparse.Namespace, text: str, value: dict[str, object]) -> None:
+    if options.json:
+        output.dump(value)
+    elif text:
+        output.say(text)

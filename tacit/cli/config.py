@@ -1,0 +1,45 @@
+"""Every setting: its effective value, where it comes from, and what it does.
+
+`tacit config KEY` shows one; a section name shows its keys.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from tacit import config as configuration
+from tacit.app import load_config
+from tacit.cli import output
+from tacit.cli.dispatch import home_option, json_option
+from tacit.errors import UsageError
+from tacit.store.home import locate
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("key", nargs="?", help="only this key, or the keys of this section")
+    home_option(parser)
+    json_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    loaded = load_config(locate(options.home, os.environ).require())
+    rows = configuration.describe(loaded)
+    if options.key:
+        rows = [row for row in rows if row.key == options.key or row.key.startswith(options.key + ".")]
+        if not rows:
+            raise UsageError(f"There is no key {options.key!r}. See them all with: tacit config")
+    if options.json:
+        output.dump(
+            [
+                {"key": r.key, "value": r.value, "default": r.default, "origin": r.origin, "about": r.about}
+                for r in rows
+            ]
+        )
+    else:
+        width = max(len(row.key) for row in rows)
+        for row in rows:
+            output.say(f"{row.key:<{width}}  {configuration.show(row.value)}  ({row.origin})")
+            output.say(f"{'':<{width}}  {row.about}" + (f" {row.allowed}" if row.allowed else ""))
+    output.problems(loaded.problems)
+    return 0

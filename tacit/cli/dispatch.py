@@ -1,0 +1,108 @@
+"""Find the command, parse its arguments, run it, and map errors to exit codes. The only place that does."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from importlib import import_module
+from types import ModuleType
+
+from tacit.cli.main import COMMANDS
+from tacit.errors import TacitError, UsageError
+
+
+def dispatch(argv: list[str]) -> int:
+    home, rest = _global_home(argv)
+    if not rest:
+        return _usage("which command? See: tacit --help")
+    name, *arguments = rest
+    if name not in COMMANDS:
+        return _usage(f"{name!r} is not a command.{_nearest(name)} See: tacit --help")
+    parser = parser_for(name)
+    if home is not None:
+        parser.set_defaults(home=home)
+    try:
+        options = parser.parse_args(arguments)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 2
+    return _run(module_of(name), options)
+
+
+def module_of(name: str) -> ModuleType:
+    return import_module(f"tacit.cli.{name}")
+
+
+def parser_for(name: str) -> argparse.ArgumentParser:
+    module = module_of(name)
+    parser = argparse.ArgumentParser(
+        prog=f"tacit {name}",
+        description=(module.__doc__ or "").strip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.arguments(parser)
+    return parser
+
+
+def home_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--home", metavar="DIR", default=None, help="the home (default: $TACIT_HOME, else ~/tacit)"
+    )
+
+
+def json_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def quiet_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--quiet", "-q", action="store_true", help="print only problems")
+
+
+def _run(module: ModuleType, options: argparse.Namespace) -> int:
+    try:
+        code: int = module.run(options)
+        sys.stdout.flush()
+        return code
+    except UsageError as error:
+        return _usage(str(error))
+    except TacitError as error:
+        print(f"tacit: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("tacit: stopped.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; keep Python from complaining about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        print(f"tacit: {error.strerror or error}: {error.filename or ''}".rstrip(": "), file=sys.stderr)
+        return 1
+    except Exception:  # noqa: BLE001 - the outer edge: anything that arrives here is a bug, and it is said as one
+        import traceback
+
+        traceback.print_exc()
+        print("tacit: this is a bug in tacit. Nothing was acknowledged that is not on disk.", file=sys.stderr)
+        return 3
+
+
+def _global_home(argv: list[str]) -> tuple[str | None, list[str]]:
+    """`tacit --home DIR command` as well as `tacit command --home DIR`."""
+    if argv[0] == "--home" and len(argv) > 1:
+        return argv[1], argv[2:]
+    if argv[0].startswith("--home="):
+        return argv[0].removeprefix("--home="), argv[1:]
+    return None, argv
+
+
+def _usage(message: str) -> int:
+    print(f"tacit: {message}", file=sys.stderr)
+    return 2
+
+
+def _nearest(name: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, COMMANDS, n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,43 @@
+"""Make a home: a git repository of markdown files, laid out and ready.
+
+Running it again is safe: what is there stays, what is missing is added, a damaged repository is mended.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from tacit.app import init_home
+from tacit.cli import output
+from tacit.cli.dispatch import home_option, json_option, quiet_option
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("dir", nargs="?", metavar="DIR", help="where (default: $TACIT_HOME, else ~/tacit)")
+    parser.add_argument("--adopt", action="store_true", help="take in a folder that already holds something")
+    home_option(parser)
+    json_option(parser)
+    quiet_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    memory, report = init_home(options.dir or options.home, adopt=options.adopt)
+    root = memory.home.root
+    if options.json:
+        warnings = [str(problem) for problem in report.warnings]
+        output.dump({"home": str(root), "made": report.made, "mended": report.mended, "warnings": warnings})
+        return 0
+    if not options.quiet:
+        _tell(str(root), report.made, report.mended)
+    output.problems(report.warnings)
+    return 0
+
+
+def _tell(root: str, made: list[str], mended: list[str]) -> None:
+    output.say(
+        f"{root} is a tacit home." if made or mended else f"{root} is a tacit home already; all is in place."
+    )
+    output.table(("made", path) for path in made)
+    output.table(("mended", what) for what in mended)
+    if made:
+        output.say("\nTell it who you are in knowledge/identity/USER.md, then try: tacit status")

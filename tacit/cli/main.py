@@ -1,0 +1,63 @@
+"""Parse, dispatch, and turn every outcome into an exit code: 0 ok, 1 problem found, 2 usage, 3 bug.
+
+A command's module is imported only when the command is called: starting is part of every answer.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tacit.version import VERSION
+
+# name: what it is for. The module is tacit.cli.<name>.
+COMMANDS = {
+    "init": "make a home, or complete and repair one",
+    "demo": "show a sample home at work",
+    "capture": "keep a conversation from the command line",
+    "run": "do the work that is due: commit, tag, prune",
+    "history": "ask the past: when, blame, diff, today, recall, undo, snapshot, tags",
+    "verify": "prove that no sealed transcript was touched",
+    "status": "where things stand",
+    "doctor": "look for problems; changes nothing",
+    "config": "every setting: its value, where it comes from, what it does",
+    "hook": "what git's hooks call",
+}
+
+
+def entry() -> int:
+    return main(sys.argv[1:])
+
+
+def main(argv: list[str]) -> int:
+    if argv in (["--version"], ["-V"]):
+        print(f"tacit {VERSION}")
+        return 0
+    if not argv or argv in (["--help"], ["-h"], ["help"]):
+        print(overview())
+        return 0 if argv else 2
+    from tacit.cli.dispatch import dispatch
+
+    return dispatch(argv)
+
+
+def overview() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {about}" for name, about in COMMANDS.items()]
+    return "\n".join(
+        [
+            "tacit: memory and context for AI agents, kept in files you own",
+            "",
+            "usage: tacit [--home DIR] COMMAND ...",
+            "",
+            *lines,
+            "",
+            "  --home DIR  the home to use (default: $TACIT_HOME, else ~/tacit)",
+            "  --version   print the version",
+            "",
+            "`tacit COMMAND --help` says more. Exit codes: 0 ok, 1 problem found, 2 usage, 3 bug.",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(entry())

@@ -1,0 +1,89 @@
+"""What commands print: plain lines that a person can read and a pipe can carry.
+
+Text from notes and transcripts may hold anything, so control characters never reach the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from tacit.model.problems import Problem
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+
+
+def say(text: str = "") -> None:
+    print(safe(text))
+
+
+def warn(text: str) -> None:
+    print(safe(text), file=sys.stderr)
+
+
+def safe(text: str) -> str:
+    """The text without what could move the cursor, change colours or stop the encoder."""
+    shown = "".join(ch if ch in "\n\t" or ch.isprintable() else "\ufffd" for ch in text)
+    return shown.encode(sys.stdout.encoding or "utf-8", "replace").decode(sys.stdout.encoding or "utf-8")
+
+
+def dump(value: object) -> None:
+    json.dump(value, sys.stdout, indent=2, ensure_ascii=True, default=str)
+    sys.stdout.write("\n")
+
+
+def table(rows: Iterable[Sequence[str]], indent: str = "  ") -> None:
+    """Columns as wide as their widest cell; the last one is left as it is."""
+    lines = [[safe(cell) for cell in row] for row in rows]
+    widths = [max((len(row[i]) for row in lines if i < len(row) - 1), default=0) for i in range(10)]
+    for row in lines:
+        cells = [cell.ljust(widths[i]) for i, cell in enumerate(row[:-1])]
+        print((indent + "  ".join([*cells, *row[-1:]])).rstrip())
+
+
+def problems(found: Iterable[Problem]) -> None:
+    for problem in found:
+        warn(f"{problem.level}: {problem}")
+
+
+class Progress(Protocol):
+    def __call__(self, done: int, total: int) -> None: ...
+
+
+@contextmanager
+def progress(what: str, *, quiet: bool = False) -> Iterator[Progress]:
+    """A bar on a terminal, a line now and then in a pipe, nothing when quiet. Always on stderr."""
+    if quiet:
+        yield lambda done, total: None
+    elif sys.stderr.isatty():
+        with _bar() as bar:
+            task = bar.add_task(what, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+    else:
+        yield _lines(what)
+
+
+def _bar() -> RichProgress:
+    from rich.console import Console  # only a terminal needs it
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+def _lines(what: str) -> Progress:
+    import time
+
+    last = time.monotonic()
+
+    def tick(done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= 1.0:
+            last = time.monotonic()
+            warn(f"{what}: {done} of {total}")
+
+    return tick

@@ -1,0 +1,48 @@
+"""memory-config.yaml: one frozen Config.
+
+A value is the default in keys.py unless the file says otherwise; there is no third place. Whoever owns
+the outside reads the file and the environment and hands both to `parse`. A wrong file gives a
+ConfigError and no Config at all, so nothing ever runs on half of what someone wrote.
+"""
+
+from tacit.config.keys import (
+    Audience,
+    Capture,
+    Config,
+    ContextCompiler,
+    Git,
+    Inject,
+    Lifecycle,
+    Search,
+    SessionRule,
+    Sessions,
+    Value,
+    Watchers,
+)
+from tacit.config.load import Loaded, parse
+from tacit.config.show import Row, describe, starter
+from tacit.config.values import show
+
+FILE_NAME = "memory-config.yaml"
+
+__all__ = [
+    "FILE_NAME",
+    "Audience",
+    "Capture",
+    "Config",
+    "ContextCompiler",
+    "Git",
+    "Inject",
+    "Lifecycle",
+    "Loaded",
+    "Row",
+    "Search",
+    "SessionRule",
+    "Sessions",
+    "Value",
+    "Watchers",
+    "describe",
+    "parse",
+    "show",
+    "starter",
+]

@@ -1,0 +1,433 @@
+"""Every key of memory-config.yaml: its type, its default, its limits and what it does.
+
+A new key is one field here. Parsing, `tacit config` and the starter file all follow from it.
+
+No key holds a command, and none may ever: a config can arrive with a cloned folder. A key that makes
+tacit reach the network or a path outside the home is marked `reaches`; it counts only in a home that
+was set up on this machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
+
+Value = bool | int | float | str | None | tuple[str, ...]
+Kind = Literal[
+    "flag", "whole", "number", "choice", "path", "zone", "name", "owner", "file", "model", "index",
+    "branch", "remote", "schedule",
+]  # fmt: skip
+
+Audience = Literal["owner", "group", "anyone"]
+Profile = Literal["lean", "full"]
+Loading = Literal["always", "retrieve", "never"]
+Mode = Literal["first", "each"]
+Trigger = Literal["on_session_end", "hourly", "manual"]
+
+LANES = ("bootstrap", "runtime", "file", "daily")
+
+
+# Here and below, what is no setting itself is a NamedTuple: a dataclass takes four times as long to make,
+# and every command imports this.
+class Rule(NamedTuple):
+    kind: Kind
+    about: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    nullable: bool = False
+    many: bool = False
+    reaches: bool = False
+
+
+def _rule(kind: Kind, about: str, **limits: Any) -> Mapping[str, Rule]:
+    return {"rule": Rule(kind, about, **limits)}
+
+
+@dataclass(frozen=True, slots=True)
+class ContextCompiler:
+    token_budget: int = field(
+        default=8192,
+        metadata=_rule("whole", "Tokens that one compiled turn may hold.", low=256, high=1_000_000),
+    )
+    identity_budget_kb: int = field(
+        default=17,
+        metadata=_rule("whole", "Most kilobytes of identity files in a turn.", low=1, high=1024),
+    )
+    memory_budget_kb: int = field(
+        default=3, metadata=_rule("whole", "Most kilobytes of MEMORY.md in a turn.", low=0, high=1024)
+    )
+    journal_budget_kb: int = field(
+        default=4, metadata=_rule("whole", "Most kilobytes of journal in a turn.", low=0, high=1024)
+    )
+    topic_budget_kb: int = field(
+        default=6,
+        metadata=_rule("whole", "Most kilobytes of topics and what they subscribe to.", low=0, high=1024),
+    )
+    profile: Profile = field(
+        default="lean",
+        metadata=_rule(
+            "choice",
+            "Identity files per turn: lean loads only what the session type needs, full loads all.",
+            choices=get_args(Profile),
+        ),
+    )
+    memory_md: Loading = field(
+        default="retrieve",
+        metadata=_rule(
+            "choice",
+            "MEMORY.md in the owner's sessions: loaded whole, as passages that fit, or not at all.",
+            choices=get_args(Loading),
+        ),
+    )
+    journal: Loading = field(
+        default="retrieve",
+        metadata=_rule(
+            "choice",
+            "Today's and yesterday's journal: loaded whole, as passages that fit, or not at all.",
+            choices=get_args(Loading),
+        ),
+    )
+    history_floor_share: float = field(
+        default=0.25,
+        metadata=_rule("number", "Share of the budget that the conversation always keeps.", low=0, high=0.9),
+    )
+    max_injected_chars: int = field(
+        default=4000,
+        metadata=_rule("whole", "Most characters of retrieved passages in a turn.", low=0, high=1_000_000),
+    )
+    max_snippet_chars: int = field(
+        default=800,
+        metadata=_rule("whole", "Most characters of one retrieved passage.", low=80, high=100_000),
+    )
+    half_life_days: float = field(
+        default=7.0,
+        metadata=_rule(
+            "number", "Days after which the bonus for being recent has halved.", low=0.1, high=36_500
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    bm25_weight: float = field(
+        default=0.4, metadata=_rule("number", "Weight of matching words in the ranking.", low=0, high=1000)
+    )
+    vector_weight: float = field(
+        default=0.6, metadata=_rule("number", "Weight of similar meaning in the ranking.", low=0, high=1000)
+    )
+    embedding_model: str = field(
+        default="bundled",
+        metadata=_rule(
+            "model",
+            "What turns text into vectors: bundled works offline, else a model's name or its folder.",
+            reaches=True,
+        ),
+    )
+    # The dimensions belong to the model: where the model falls back, they must fall back with it.
+    embedding_dimensions: int = field(
+        default=256,
+        metadata=_rule("whole", "Length of the model's vectors.", low=1, high=65_536, reaches=True),
+    )
+    index: str = field(
+        default="sqlite",
+        metadata=_rule(
+            "index",
+            "Where the index is kept: sqlite (inside the home) or a postgresql:// address.",
+            reaches=True,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Watchers:
+    similarity_threshold: float = field(
+        default=0.15,
+        metadata=_rule(
+            "number", "Similarity from which a message wakes a topic that sets none itself.", low=0, high=1
+        ),
+    )
+    gate_model: str | None = field(
+        default=None,
+        metadata=_rule(
+            "model",
+            "Model asked whether a doubtful topic applies; null decides by score and calls no model.",
+            nullable=True,
+            reaches=True,
+        ),
+    )
+    # One token is not enough: some models open with a space or a newline and the answer is lost.
+    gate_max_tokens: int = field(
+        default=8, metadata=_rule("whole", "Most tokens the gate model may answer with.", low=2, high=64)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Lifecycle:
+    commit_interval_minutes: int = field(
+        default=30, metadata=_rule("whole", "Minutes between two automatic commits.", low=1, high=10_080)
+    )
+    journal_retention_days: int = field(
+        default=90,
+        metadata=_rule("whole", "Days after which a journal page moves to archive/.", low=1, high=36_500),
+    )
+    memory_warn_lines: int = field(
+        default=180,
+        metadata=_rule("whole", "Above this many lines of MEMORY.md a commit warns.", low=1, high=100_000),
+    )
+    memory_line_cap: int = field(
+        default=200,
+        metadata=_rule("whole", "Above this many lines of MEMORY.md pruning is due.", low=1, high=100_000),
+    )
+    memory_block_lines: int = field(
+        default=220,
+        metadata=_rule(
+            "whole", "Above this many lines of MEMORY.md a commit is refused.", low=1, high=100_000
+        ),
+    )
+    extraction_trigger: Trigger = field(
+        default="on_session_end",
+        metadata=_rule("choice", "When conversations are turned into notes.", choices=get_args(Trigger)),
+    )
+    condensation_schedule: str = field(
+        default="0 23 * * *", metadata=_rule("schedule", "When the day is condensed, as a cron line.")
+    )
+    pruning_schedule: str = field(
+        default="0 0 * * 0", metadata=_rule("schedule", "When MEMORY.md is pruned, as a cron line.")
+    )
+    auto_apply: bool = field(
+        default=True,
+        metadata=_rule("flag", "Notes that only add apply by themselves; false makes them drafts too."),
+    )
+    model: str | None = field(
+        default=None,
+        metadata=_rule(
+            "model",
+            "Model that extracts and condenses; null uses the built-in rules and calls no model.",
+            nullable=True,
+            reaches=True,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    auto_commit: bool = field(
+        default=True, metadata=_rule("flag", "Changes in the home are committed by themselves.")
+    )
+    auto_push: bool = field(
+        default=False,
+        metadata=_rule(
+            "flag", "Commits are pushed to git.remote, whole conversations included.", reaches=True
+        ),
+    )
+    remote: str | None = field(
+        default=None,
+        metadata=_rule("remote", "Where auto_push goes; null is nowhere.", nullable=True, reaches=True),
+    )
+    branch: str = field(default="main", metadata=_rule("branch", "Branch that holds the knowledge."))
+    explore_days: int = field(
+        default=7, metadata=_rule("whole", "Days an explore/ branch may live.", low=1, high=3650)
+    )
+    auto_tag_daily: bool = field(
+        default=True, metadata=_rule("flag", "A day with changes gets a tag memory/daily/YYYY-MM-DD.")
+    )
+    auto_tag_weekly: bool = field(
+        default=True, metadata=_rule("flag", "A week with changes gets a tag memory/weekly/YYYY-Www.")
+    )
+    commit_message_model: str | None = field(
+        default=None,
+        metadata=_rule(
+            "model",
+            "Model that words commit messages; null builds them from the change and calls no model.",
+            nullable=True,
+            reaches=True,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    enabled: bool = field(default=True, metadata=_rule("flag", "Conversations are kept as transcripts."))
+    exclude_agents: tuple[str, ...] = field(
+        default=(), metadata=_rule("name", "Agents whose conversations are never kept.", many=True)
+    )
+    idle_seal_hours: int = field(
+        default=12,
+        metadata=_rule("whole", "Hours without a message after which a session is closed.", low=1, high=8760),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Inject:
+    enabled: bool = field(default=True, metadata=_rule("flag", "Turns get context at all."))
+    exclude_agents: tuple[str, ...] = field(
+        default=(), metadata=_rule("name", "Agents that never get context.", many=True)
+    )
+    mode: Mode = field(
+        default="each",
+        metadata=_rule(
+            "choice", "Retrieve on each message, or only on a session's first.", choices=get_args(Mode)
+        ),
+    )
+    lanes: tuple[str, ...] = field(
+        default=("bootstrap", "runtime"),
+        metadata=_rule(
+            "choice",
+            "Ways to the host: file and daily also write a copy for hosts without a prompt hook.",
+            choices=LANES,
+            many=True,
+        ),
+    )
+    deadline_ms: int = field(
+        default=250,
+        metadata=_rule(
+            "whole", "Milliseconds after which a turn goes on with what is ready.", low=10, high=60_000
+        ),
+    )
+    confidence_gate: float = field(
+        default=0.12,
+        metadata=_rule("number", "Relevance below which a passage is dropped.", low=0, high=1),
+    )
+    strong: float = field(
+        default=0.75,
+        metadata=_rule(
+            "number", "Relevance from which one passage is enough; below it two must agree.", low=0, high=1
+        ),
+    )
+    cache_seconds: int = field(
+        default=60,
+        metadata=_rule("whole", "Seconds the same question is answered from the cache.", low=0, high=3600),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRule:
+    """What one type of session is given. The defaults, one per type, are in `Sessions`."""
+
+    files: tuple[str, ...] | None = field(
+        metadata=_rule(
+            "file", "Identity files this type loads; null leaves the host's list.", nullable=True, many=True
+        )
+    )
+    audience: Audience = field(
+        metadata=_rule(
+            "choice", "Whose knowledge this type may see; never wider than the default.",
+            choices=get_args(Audience),
+        )
+    )  # fmt: skip
+    token_budget: int | None = field(
+        default=None,
+        metadata=_rule(
+            "whole",
+            "Tokens for a turn of this type; null means context_compiler.token_budget.",
+            low=256,
+            high=1_000_000,
+            nullable=True,
+        ),
+    )
+
+
+_OWNER_FILES = ("SOUL.md", "USER.md", "TOOLS_COMPACT.md")
+_GROUP_FILES = ("SOUL.md", "TOOLS_COMPACT.md")
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    main_session: SessionRule = SessionRule(_OWNER_FILES, "owner")
+    private_dm: SessionRule = SessionRule(_OWNER_FILES, "owner")
+    external_dm: SessionRule = SessionRule(("SOUL.md",), "anyone")
+    forum_topic: SessionRule = SessionRule(_GROUP_FILES, "group")
+    group_chat: SessionRule = SessionRule(_GROUP_FILES, "group")
+    subagent: SessionRule = SessionRule(("SOUL.md",), "group")
+    heartbeat_cron: SessionRule = SessionRule(("SOUL.md", "HEARTBEAT.md"), "owner")
+    orchestration: SessionRule = SessionRule(("SOUL.md", "AGENTS.md"), "owner")
+    # Whoever speaks in a session of no known type may be a stranger.
+    fallback: SessionRule = SessionRule(None, "anyone")
+    orchestration_agents: tuple[str, ...] = field(
+        default=(), metadata=_rule("name", "Agents whose main sessions count as orchestration.", many=True)
+    )
+    directory: str | None = field(
+        default=None,
+        metadata=_rule(
+            "path",
+            "Folder for the per-session copies of the file lane; null keeps them under .tacit/.",
+            nullable=True,
+            reaches=True,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    timezone: str = field(
+        default="local",
+        metadata=_rule("zone", "Zone that decides which day it is: local or a name like Europe/Berlin."),
+    )
+    owners: tuple[str, ...] = field(
+        default=(),
+        metadata=_rule(
+            "owner", "Your ids on the channels you write from, as the host spells them.", many=True
+        ),
+    )
+    workspaces: tuple[str, ...] = field(
+        default=(),
+        metadata=_rule(
+            "path",
+            "Folders of agents whose files are read in place, beside the home's own.",
+            many=True,
+            reaches=True,
+        ),
+    )
+    context_compiler: ContextCompiler = ContextCompiler()
+    search: Search = Search()
+    watchers: Watchers = Watchers()
+    lifecycle: Lifecycle = Lifecycle()
+    git: Git = Git()
+    capture: Capture = Capture()
+    inject: Inject = Inject()
+    sessions: Sessions = Sessions()
+
+
+class Key(NamedTuple):
+    name: str  # dotted: git.auto_commit
+    rule: Rule
+    default: Value
+
+
+Section = TypeVar("Section")
+
+
+def _walk(section: Any, prefix: str) -> Iterator[Key]:
+    for part in fields(section):
+        name, value = prefix + part.name, getattr(section, part.name)
+        if is_dataclass(value):
+            yield from _walk(value, name + ".")
+        else:
+            yield Key(name, part.metadata["rule"], value)
+
+
+DEFAULTS = Config()
+KEYS: Mapping[str, Key] = {key.name: key for key in _walk(DEFAULTS, "")}
+SECTIONS = frozenset(name[:dot] for name in KEYS for dot, letter in enumerate(name) if letter == ".")
+
+
+def flatten(config: Config) -> dict[str, Value]:
+    return {key.name: key.default for key in _walk(config, "")}
+
+
+def build(values: Mapping[str, Value]) -> Config:
+    """The defaults, with these dotted keys replaced."""
+    return _replaced(DEFAULTS, "", values)
+
+
+def _replaced(section: Section, prefix: str, values: Mapping[str, Value]) -> Section:
+    changes: dict[str, Any] = {}
+    for part in fields(section):  # type: ignore[arg-type]  # always one of the classes above
+        name = prefix + part.name
+        if name in SECTIONS:
+            changes[part.name] = _replaced(getattr(section, part.name), name + ".", values)
+        elif name in values:
+            changes[part.name] = values[name]
+    return replace(section, **changes)  # type: ignore[type-var]

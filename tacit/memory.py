@@ -1,0 +1,271 @@
+"""class Memory: the operations of one home, and the only place that knows their order."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, tzinfo
+
+from tacit.capture import Session, fixed_offset, to_milliseconds
+from tacit.config import Config
+from tacit.errors import Busy, TacitError, UsageError
+from tacit.model.notes import Note
+from tacit.model.problems import Problem
+from tacit.model.turns import Closing, KnowledgeChange, Opening, Sealed, Transcript
+from tacit.store import files, transcripts
+from tacit.store import verify as proof
+from tacit.store.branches import prune_explored
+from tacit.store.committer import Committer, NoteChanges, Outcome, loose_transcripts
+from tacit.store.git import Git
+from tacit.store.history import History
+from tacit.store.home import Home
+from tacit.store.tags import tag_periods
+from tacit.store.transcripts import Live, Record
+from tacit.text import notes
+from tacit.text import transcript as form
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """What one pass of work did."""
+
+    sealed: tuple[str, ...] = ()
+    commits: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    branches: tuple[str, ...] = ()
+    waiting: str = ""
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.sealed or self.commits or self.tags or self.branches)
+
+
+class Memory:
+    """One home. Give it its parts; `tacit.open` picks them."""
+
+    def __init__(
+        self, home: Home, config: Config, *, zone: tzinfo | None, now: Callable[[], datetime]
+    ) -> None:
+        self.home, self.config = home, config
+        self.git = Git(home.root)
+        self.history = History(home, self.git, self._moment)
+        self._committer = Committer(home, self.git)
+        self._zone, self._now = zone, now  # zone None: the machine's own
+
+    # ------------------------------------------------------------ conversations
+
+    def session(
+        self,
+        session_key: str = "agent:main:main",
+        agent: str | None = None,
+        channel: str | None = None,
+        model: str | None = None,
+        session_id: str | None = None,
+        started: datetime | None = None,
+        *,
+        detached: bool = False,
+    ) -> Session:
+        """Begin a conversation, or go on with one. A sealed one is never reopened: it continues in a new
+        part. `detached`: no process stays alive between its messages, so nobody holds it open."""
+        agent = agent or _agent_of(session_key)
+        capture = self.config.capture
+        if not capture.enabled or agent in capture.exclude_agents:
+            return self.unkept_session()
+        session_id = session_id or f"ses_{secrets.token_hex(4)}"
+        record = self._resumed(session_id)
+        given = started is not None or record is not None
+        if record is None:
+            at = fixed_offset(self._in_zone(started or self._moment()))
+            before = self._earlier_part(session_id)
+            opening = Opening(session_id, at, session_key, agent, channel, model, continues=before)
+            record = Record(opening, detached=detached)
+            if detached:
+                transcripts.save_record(self.home, record)
+        live = Live(self.home, record)
+        return Session(live, now=self._moment, finish=self._finish, started_given=given)
+
+    def unkept_session(self) -> Session:
+        """For an agent whose conversations are not kept: takes everything, writes nothing."""
+        return Session(None, now=self._moment, finish=self._finish)
+
+    def knows(self, session_id: str) -> bool:
+        """Whether a session with this id is open."""
+        return self._resumed(session_id) is not None
+
+    def discard(self, session_id: str) -> None:
+        """Forget a session in which nothing was said."""
+        record = transcripts.find_record(self.home, session_id)
+        if record is not None and record.path is None:
+            transcripts.drop_record(self.home, record)
+
+    def transcript(self, path: str) -> Transcript:
+        return transcripts.load(self.home, path)
+
+    def open_sessions(self) -> list[Record]:
+        return transcripts.records(self.home)
+
+    def _resumed(self, session_id: str) -> Record | None:
+        record = transcripts.find_record(self.home, session_id)
+        if record is None or record.opening.session_id != session_id:
+            return None
+        if record.path is None:
+            return record
+        file = self.home.root / record.path
+        return record if file.exists() and not transcripts.is_sealed(file) else None
+
+    def _earlier_part(self, session_id: str) -> str | None:
+        pattern = f"raw/conversations/*/*/*/????-{form.safe_name(session_id)}-*.md"
+        found = sorted(self.home.root.glob(pattern))
+        return str(found[-1].relative_to(self.home.root)) if found else None
+
+    def _finish(self, _session: Session, live: Live, closing: Closing) -> Sealed:
+        changed = [turn.path for turn in live.turns() if isinstance(turn, KnowledgeChange)]
+        sha = live.seal(closing)
+        record = live.record
+        assert record.path is not None
+        self._committer.touch(record.path, changed)
+        outcome = self._commit_sessions([(record, sha)], fresh=True)
+        commit = outcome.commits[0] if outcome.commits else None
+        return Sealed(record.opening.session_id, record.path, sha, commit, outcome.waiting)
+
+    def _commit_sessions(self, sealed: list[tuple[Record, str]], *, fresh: bool = False) -> Outcome:
+        if not self.config.git.auto_commit:
+            return Outcome(waiting="git.auto_commit is off; commit it with: tacit run commit")
+        try:
+            return self._committer.commit_sessions(sealed, fresh=fresh)
+        except (Busy, OSError) as error:
+            return Outcome(waiting=str(error))
+
+    # ------------------------------------------------------------ work that waits
+
+    def recover(self) -> Worked:
+        """Seal what a crash left open and commit what could not be committed. Live sessions are left alone."""
+        sealed, problems = self._seal_left_open()
+        pending = self._pending()
+        if not pending:
+            return Worked(tuple(sealed), problems=tuple(problems))
+        outcome = self._commit_sessions(pending)
+        return Worked(tuple(sealed), outcome.commits, waiting=outcome.waiting, problems=tuple(problems))
+
+    def work(self) -> Worked:
+        """Everything that is due now: recover, commit changed notes, tag the day, prune explored branches,
+        and push where that is wanted."""
+        recovered = self.recover()
+        loose = self._commit_loose()
+        noted = self._committer.commit_notes(self._moment())
+        if noted.waiting:
+            return replace(recovered, waiting=noted.waiting)
+        settings, now = self.config.git, self._moment()
+        tags = tag_periods(self.git, now, daily=settings.auto_tag_daily, weekly=settings.auto_tag_weekly)
+        gone, kept = prune_explored(self.git, settings.branch, settings.explore_days, now)
+        return Worked(
+            sealed=recovered.sealed,
+            commits=(*recovered.commits, *loose, *noted.commits),
+            tags=tuple(tags),
+            branches=tuple(gone),
+            waiting=recovered.waiting,
+            problems=(*recovered.problems, *noted.left, *kept, *self._push()),
+        )
+
+    def _commit_loose(self) -> tuple[str, ...]:
+        if self._committer.waits_for():
+            return ()
+        return self._committer.commit_sessions(loose_transcripts(self.home, self.git)).commits
+
+    def _push(self) -> list[Problem]:
+        settings = self.config.git
+        if not settings.auto_push or settings.remote is None:
+            return []
+        said = self.git.push(settings.remote)
+        return [Problem(settings.remote, f"could not be pushed to: {said}", level="warning")] if said else []
+
+    def commit_due(self) -> bool:
+        """Whether the interval between two commits of notes has passed."""
+        last = self.history.last_commit_of("memory", "identity", "maintenance")
+        minutes = self.config.lifecycle.commit_interval_minutes
+        return last is None or self._moment() - last >= timedelta(minutes=minutes)
+
+    def _seal_left_open(self) -> tuple[list[str], list[Problem]]:
+        sealed: list[str] = []
+        problems: list[Problem] = []
+        found = transcripts.records(self.home)
+        if not self.home.sessions.is_dir():
+            found = list(transcripts.strays(self.home))
+        for record in found:
+            try:
+                if self._is_left_open(record) and self._seal(record):
+                    sealed.append(record.path or "")
+            except Busy:
+                continue  # somebody is writing it: alive
+            except (TacitError, OSError, ValueError) as error:
+                problems.append(
+                    Problem(record.path or record.opening.session_id, f"could not be sealed: {error}")
+                )
+        return sealed, problems
+
+    def _is_left_open(self, record: Record) -> bool:
+        if record.path is None or not (self.home.root / record.path).exists():
+            return False
+        file = self.home.root / record.path
+        if transcripts.is_sealed(file):
+            return False
+        idle = self._moment().timestamp() - file.stat().st_mtime
+        return not record.detached or idle > self.config.capture.idle_seal_hours * 3600
+
+    def _seal(self, record: Record) -> bool:
+        """Seal with what was acknowledged, ended when its last record was kept."""
+        live = Live(self.home, record, wait=0.0)
+        try:
+            turns = live.turns()
+            ended = turns[-1].at if turns else record.opening.started
+            live.seal(Closing(ended))
+            transcripts.save_record(self.home, record)
+        finally:
+            live.close()
+        return True
+
+    def _pending(self) -> list[tuple[Record, str]]:
+        pending = []
+        for record in transcripts.records(self.home):
+            file = self.home.root / (record.path or "")
+            if record.path and file.is_file() and transcripts.is_sealed(file):
+                pending.append((record, record.sha256 or files.digest(file.read_bytes())))
+        return pending
+
+    # ------------------------------------------------------------ notes
+
+    def note_changes(self) -> NoteChanges:
+        """What a commit of the notes would take along, and what it would leave."""
+        return self._committer.note_changes()
+
+    def read(self, path: str) -> Note:
+        return notes.parse(notes.decode(files.Tree(self.home.root).read(path)), path)
+
+    def write(self, path: str, text: str, *, replacing: Note | None) -> Note:
+        """Write a note that is still what the writer read (`replacing`; None: there was none)."""
+        if path.startswith("raw/"):
+            raise UsageError("Transcripts are never edited. Write to knowledge/, topics/ or drafts/.")
+        expected = None if replacing is None else files.digest(notes.encode(replacing.text))
+        with files.locked(self.home.lock):
+            files.Tree(self.home.root).write(path, notes.encode(text), expected)
+        return notes.parse(text, path)
+
+    # ------------------------------------------------------------ proof
+
+    def verify(self, tick: Callable[[int, int], None] = lambda done, total: None) -> Iterator[proof.Checked]:
+        return proof.verify(self.home, self.git, tick)
+
+    # ------------------------------------------------------------ time
+
+    def _moment(self) -> datetime:
+        return to_milliseconds(self._in_zone(self._now()))
+
+    def _in_zone(self, at: datetime) -> datetime:
+        return (at if at.tzinfo else at.replace(tzinfo=self._zone)).astimezone(self._zone)
+
+
+def _agent_of(session_key: str) -> str:
+    parts = session_key.split(":")
+    return parts[1] if len(parts) > 1 and parts[0] == "agent" and parts[1] else "main"

@@ -1,0 +1,1 @@
+"""Values only: frozen dataclasses, no I/O."""

@@ -1,0 +1,262 @@
+"""What is on disk goes into git, one commit at a time, under the home's lock.
+
+Nothing is lost when a commit cannot be made: sealed transcripts keep their record in .tacit/sessions and
+notes stay where they are, so the next attempt takes them along.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from tacit.errors import GitError
+from tacit.model.problems import Problem
+from tacit.store import files, locks, transcripts
+from tacit.store.git import SYMLINK, Blob, Change, Git, Planned, blob_name
+from tacit.store.home import CONVERSATIONS, NOTE_FILES, NOTE_FOLDERS, Home
+from tacit.store.repair import clear_dead_locks, repair
+from tacit.store.transcripts import Record
+from tacit.text import commit_message
+from tacit.text import transcript as form
+from tacit.text.commit_message import Edit
+
+
+@dataclass(frozen=True, slots=True)
+class NoteChanges:
+    """What differs between the notes on disk and HEAD, and what was left alone and why."""
+
+    edits: tuple[Edit, ...]
+    changes: Mapping[str, Change]
+    left: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    commits: tuple[str, ...] = ()
+    waiting: str = ""
+    left: tuple[Problem, ...] = ()
+
+
+class Committer:
+    def __init__(self, home: Home, git: Git) -> None:
+        self._home, self._git = home, git
+
+    def waits_for(self) -> str:
+        """Why no commit can be made now, in words; empty when it can."""
+        git = self._git
+        if not git.directory.is_dir():
+            return f"there is no git repository here; run: tacit init {self._home.root}"
+        if (what := git.in_progress()) is not None:
+            return f"{what} is in progress; it will be committed when that is done"
+        if git.branch() is None:
+            return "HEAD is detached; it will be committed when you are on a branch again (git switch main)"
+        lock = git.directory / "index.lock"
+        if lock.exists() and not locks.is_dead(lock, self._home.root):
+            return "you are in the middle of a git command; it will be committed after it"
+        return ""
+
+    # ------------------------------------------------------------ conversations
+
+    def commit_sessions(self, sealed: Sequence[tuple[Record, str]], *, fresh: bool = False) -> Outcome:
+        """Commit sealed transcripts, one commit each. `fresh`: sealed just now, so HEAD cannot have them."""
+        with files.locked(self._home.lock):
+            if why := self.waits_for():
+                self._remember_hashes(sealed)
+                return Outcome(waiting=why)
+            todo = list(sealed) if fresh else self._not_yet_in_head(sealed)
+            try:
+                commits = self._commit([self._conversation(record, sha) for record, sha in todo])
+            except GitError as error:
+                self._remember_hashes(sealed)
+                return Outcome(waiting=str(error))
+            for record, _ in sealed:
+                transcripts.drop_record(self._home, record)
+            return Outcome(tuple(commits))
+
+    def _conversation(self, record: Record, sha: str) -> Planned:
+        assert record.path is not None
+        data = (self._home.root / record.path).read_bytes()
+        message = f"conversation: {record.name}\n\nSession: {record.path}\nTranscript-SHA256: {sha}\n"
+        return Planned(message, [Change(record.path, data)], datetime.now().astimezone())
+
+    def _not_yet_in_head(self, sealed: Sequence[tuple[Record, str]]) -> list[tuple[Record, str]]:
+        # The commit is the receipt: after a crash between commit and clean-up it must not be made twice.
+        if self._git.head() is None:
+            return list(sealed)
+        kept = self._git.tree("HEAD", *(record.path or "" for record, _ in sealed))
+        return [(record, sha) for record, sha in sealed if record.path not in kept]
+
+    def _remember_hashes(self, sealed: Sequence[tuple[Record, str]]) -> None:
+        with suppress(OSError):
+            for record, sha in sealed:
+                transcripts.save_record(self._home, replace(record, sha256=sha))
+
+    # ------------------------------------------------------------ notes
+
+    def note_changes(self) -> NoteChanges:
+        git = self._git
+        born = git.head() is not None
+        kept = git.tree("HEAD", *NOTE_FOLDERS, *NOTE_FILES) if born else {}
+        found = sorted({*kept, *git.untracked(*NOTE_FOLDERS, *NOTE_FILES)})
+        theirs = git.staged() - self._stale() if (git.directory / "index").exists() and born else set()
+        edits, changes, left = [], {}, []
+        for path in found:
+            try:
+                change = self._change(path, kept.get(path))
+            except (OSError, ValueError) as error:
+                left.append(Problem(path, f"cannot be read: {error}", level="warning"))
+                continue
+            if isinstance(change, Problem):
+                left.append(change)
+            elif change is not None and path in theirs:
+                left.append(Problem(path, "is staged by you, so it is yours to commit.", level="warning"))
+            elif change is not None:
+                changes[path] = change
+                edits.append(self._edit(change, kept.get(path)))
+        return NoteChanges(tuple(edits), changes, tuple(left))
+
+    def _change(self, path: str, kept: Blob | None) -> Change | Problem | None:
+        if path.endswith("/"):
+            what = "is a git repository of its own, so it is not committed here."
+            return Problem(path, what, "Move it elsewhere, or ignore it.", level="warning")
+        file = self._home.root / path
+        try:
+            mode = os.lstat(file).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return Change(path, None) if kept else None
+        if not stat.S_ISREG(mode):
+            if kept and kept.mode == SYMLINK:
+                return None
+            return Problem(path, "is not a plain file, so it is not committed.", level="warning")
+        data = file.read_bytes()
+        algorithm = "sha256" if kept and len(kept.name) == 64 else "sha1"
+        return None if kept and blob_name(data, algorithm) == kept.name else Change(path, data)
+
+    def _edit(self, change: Change, kept: Blob | None) -> Edit:
+        before = self._git.read("HEAD", change.path) if kept else None
+        return Edit(change.path, _text(before), _text(change.data))
+
+    def commit_notes(self, now: datetime, compose: Callable[..., str] = commit_message.compose) -> Outcome:
+        """Commit every changed note, one commit per kind. `compose` writes the message."""
+        with files.locked(self._home.lock):
+            if why := self.waits_for():
+                return Outcome(waiting=why)
+            found = self.note_changes()
+            branch = self._git.branch() or ""
+            touched = self._touched()
+            planned = []
+            for kind in ("identity", "memory", "maintenance", "explore", "extract"):
+                edits = [edit for edit in found.edits if commit_message.kind_of(edit.path, branch) == kind]
+                if edits:
+                    sessions = sorted({touched[edit.path] for edit in edits if edit.path in touched})
+                    message = compose(kind, edits, sessions)
+                    planned.append(Planned(message, [found.changes[edit.path] for edit in edits], now))
+            commits = self._commit(planned)
+            if commits:
+                self._forget_touched(found.changes)
+            return Outcome(tuple(commits), left=found.left)
+
+    # ------------------------------------------------------------ which session touched which note
+
+    def touch(self, path: str, notes: Sequence[str]) -> None:
+        """Remember that this session changed these notes, for the message of their commit."""
+        if notes:
+            touched = {**self._touched(), **dict.fromkeys(notes, path)}
+            files.replace(self._touched_file, json.dumps(touched).encode())
+
+    @property
+    def _touched_file(self) -> Path:
+        return self._home.private / "touched.json"
+
+    def _touched(self) -> dict[str, str]:
+        return _string_map(self._touched_file)
+
+    def _forget_touched(self, committed: Mapping[str, object]) -> None:
+        touched = self._touched()
+        rest = {note: session for note, session in touched.items() if note not in committed}
+        if rest != touched:
+            files.replace(self._touched_file, json.dumps(rest).encode())
+
+    # ------------------------------------------------------------ the commit itself
+
+    def _commit(self, planned: Sequence[Planned]) -> list[str]:
+        if not planned:
+            return []
+        with self._marked_busy():
+            try:
+                commits = self._git.commit(planned)
+            except GitError:
+                if not repair(self._home, self._git):
+                    raise
+                commits = self._git.commit(planned)
+            self._refresh_index(planned)
+        return commits
+
+    @contextmanager
+    def _marked_busy(self) -> Iterator[None]:
+        """While this file exists our git is at work. Found at the start, it tells that we died then, and
+        that the locks left since are ours to clear."""
+        mark = self._home.private / "git-busy"
+        if mark.exists():
+            clear_dead_locks(self._home, self._git, since=mark.stat().st_mtime)
+        mark.write_bytes(b"")
+        yield
+        mark.unlink(missing_ok=True)
+
+    def _refresh_index(self, planned: Sequence[Planned]) -> None:
+        entries = dict(_index_entries(planned))
+        missed = self._stale() - entries.keys()
+        if missed:
+            kept = self._git.tree("HEAD", *missed)
+            entries.update((path, kept[path].name if path in kept else None) for path in missed)
+        if self._git.update_index(entries.items()):
+            self._stale_file.unlink(missing_ok=True)
+        else:
+            files.replace(self._stale_file, json.dumps(dict.fromkeys(entries, "")).encode())
+
+    @property
+    def _stale_file(self) -> Path:
+        """Paths that we committed while somebody held the index: it still has to learn of them."""
+        return self._home.private / "stale-index.json"
+
+    def _stale(self) -> set[str]:
+        return set(_string_map(self._stale_file))
+
+
+def _index_entries(planned: Sequence[Planned]) -> Iterator[tuple[str, str | None]]:
+    for plan in planned:
+        for change in plan.changes:
+            yield change.path, None if change.data is None else blob_name(change.data)
+
+
+def _string_map(file: Path) -> dict[str, str]:
+    try:
+        value = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return {str(key): str(item) for key, item in value.items()} if isinstance(value, dict) else {}
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "replace")
+
+
+def loose_transcripts(home: Home, git: Git) -> list[tuple[Record, str]]:
+    """Sealed transcripts that are in neither a record nor HEAD: written by hand, or copied here."""
+    found = []
+    known = {record.path for record in transcripts.records(home)}
+    kept = git.tree("HEAD", CONVERSATIONS) if git.head() else {}
+    for path in git.untracked(CONVERSATIONS):
+        file = home.root / path
+        if path.endswith(".md") and path not in known and path not in kept and file.is_file():
+            parsed = transcripts.load(home, path)
+            if parsed.sealed:
+                record = Record(form.opening_of(parsed), path, transcripts.name_of(parsed))
+                found.append((record, files.digest(file.read_bytes())))
+    return found

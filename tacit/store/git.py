@@ -1,0 +1,296 @@
+"""The only module that runs git.
+
+What must stay true:
+- nothing but git itself runs: no shell, no hooks, no filters, no pager, no signing program, whatever the
+  user's or the repository's configuration says;
+- text from people is never an option: refs are written out in full, paths go through stdin or behind `--`;
+- a commit never touches the user's index or work tree. `git fast-import` gets the bytes, writes objects and
+  moves the branch in one process, and refuses by itself when the branch has moved on meanwhile;
+- what it writes is on disk when we return, which git alone does not promise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tacit.errors import GitError
+from tacit.store import files
+
+_SETTINGS = {
+    "core.fsync": "all",
+    "core.fsyncMethod": "fsync",
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.untrackedCache": "false",
+    "core.attributesFile": "/dev/null",
+    "core.excludesFile": "/dev/null",
+    "core.autocrlf": "false",
+    "core.quotePath": "false",
+    "core.logAllRefUpdates": "true",
+    "core.filesRefLockTimeout": "2000",
+    "core.packedRefsTimeout": "2000",
+    "core.pager": "cat",
+    "core.sshCommand": "false",
+    "core.alternateRefsCommand": "",
+    "commit.gpgSign": "false",
+    "tag.gpgSign": "false",
+    "log.showSignature": "false",
+    "diff.external": "",
+    "diff.ignoreSubmodules": "all",
+    "fastimport.unpackLimit": "100",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "protocol.allow": "never",
+    "safe.bareRepository": "explicit",
+    "submodule.recurse": "false",
+}
+_OPTIONS = [part for key, value in _SETTINGS.items() for part in ("-c", f"{key}={value}")]
+_ENVIRONMENT = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_ASKPASS": "true",
+    "LC_ALL": "C",
+}
+IDENTITY = "tacit <tacit@localhost>"
+SYMLINK = "120000"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file of a commit: its new bytes, or None when it goes."""
+
+    path: str
+    data: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One commit to make."""
+
+    message: str
+    changes: Sequence[Change]
+    when: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    mode: str
+    name: str
+
+
+class Git:
+    """One repository. Cheap to make; every method is one git process unless it says otherwise."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @property
+    def directory(self) -> Path:
+        dotgit = self.root / ".git"
+        if dotgit.is_file():  # a linked work tree: the file says where the repository is
+            return Path(os.path.join(self.root, dotgit.read_text().partition("gitdir:")[2].strip()))
+        return dotgit
+
+    def run(self, *arguments: str, stdin: bytes = b"", timeout: float = 60.0) -> bytes:
+        done = self.attempt(*arguments, stdin=stdin, timeout=timeout)
+        if done.returncode:
+            raise GitError(f"git {arguments[0]} failed.", done.stderr.decode("utf-8", "replace"))
+        return done.stdout
+
+    def attempt(
+        self, *arguments: str, stdin: bytes = b"", timeout: float = 60.0
+    ) -> subprocess.CompletedProcess[bytes]:
+        # GIT_DIR is always given: git then neither searches parent folders nor trusts core.worktree.
+        place = {"GIT_DIR": str(self.root / ".git"), "GIT_WORK_TREE": str(self.root)}
+        environment = {"PATH": os.environ.get("PATH", os.defpath), **_ENVIRONMENT, **place}
+        command = ["git", *_OPTIONS, "--no-pager", *arguments]
+        try:
+            return subprocess.run(
+                command,
+                input=stdin,
+                capture_output=True,
+                env=environment,
+                cwd=self.root,
+                timeout=timeout,
+                check=False,
+            )
+        except FileNotFoundError as error:
+            raise GitError("git is not installed, or not on PATH. Install it and try again.") from error
+        except subprocess.TimeoutExpired as error:
+            raise GitError(f"git {arguments[0]} took longer than {timeout:.0f} s and was stopped.") from error
+
+    # ------------------------------------------------------------ asking
+
+    def head(self) -> str | None:
+        """The commit HEAD stands at, None before the first one."""
+        return self.resolve("HEAD")
+
+    def resolve(self, revision: str) -> str | None:
+        done = self.attempt("rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}")
+        return done.stdout.decode().strip() or None
+
+    def branch(self) -> str | None:
+        """The branch HEAD is on, None when it is detached. Read from the file: no process."""
+        try:
+            text = (self.directory / "HEAD").read_text()
+        except (OSError, UnicodeDecodeError):
+            return None
+        found = re.fullmatch(r"ref: refs/heads/(\S+)\s*", text)
+        return found[1] if found else None
+
+    def tree(self, revision: str, *folders: str) -> dict[str, Blob]:
+        """Path to blob below the folders (all of it when none is named)."""
+        out = self.run("ls-tree", "-r", "-z", "--full-tree", revision, "--", *folders)
+        entries: dict[str, Blob] = {}
+        for line in _split(out):
+            meta, _, path = line.partition(b"\t")
+            mode, _, name = meta.decode().split(" ")
+            entries[os.fsdecode(path)] = Blob(mode, name)
+        return entries
+
+    def staged(self) -> set[str]:
+        """Paths whose index entry is not what HEAD has: somebody's work in progress."""
+        if self.head() is None:
+            return {os.fsdecode(path) for path in _split(self.run("ls-files", "-z", "--cached"))}
+        done = self.attempt("diff-index", "--cached", "--name-only", "-z", "HEAD", "--")
+        if done.returncode:
+            raise GitError(
+                "The index of this repository cannot be read.", done.stderr.decode("utf-8", "replace")
+            )
+        return {os.fsdecode(path) for path in _split(done.stdout)}
+
+    def untracked(self, *folders: str) -> list[str]:
+        """Files git does not know and .gitignore does not exclude. A folder that ends in a slash is
+        somebody's repository inside ours."""
+        out = self.run("ls-files", "-z", "--others", "--exclude-standard", "--", *folders)
+        return [os.fsdecode(path) for path in _split(out)]
+
+    def read(self, revision: str, path: str) -> bytes | None:
+        done = self.attempt("cat-file", "blob", f"{revision}:{path}")
+        return done.stdout if done.returncode == 0 else None
+
+    def is_ancestor(self, older: str, newer: str) -> bool:
+        return self.attempt("merge-base", "--is-ancestor", older, newer).returncode == 0
+
+    def in_progress(self) -> str | None:
+        """What the user is in the middle of, in words, or None."""
+        names = {
+            "MERGE_HEAD": "a merge",
+            "rebase-merge": "a rebase",
+            "rebase-apply": "a rebase",
+            "CHERRY_PICK_HEAD": "a cherry-pick",
+            "REVERT_HEAD": "a revert",
+        }
+        here = self.directory
+        return next((what for name, what in names.items() if (here / name).exists()), None)
+
+    # ------------------------------------------------------------ writing
+
+    def commit(self, planned: Sequence[Planned]) -> list[str]:
+        """Make these commits, in order, on the current branch. Returns their names."""
+        branch = self.branch()
+        if branch is None:
+            raise GitError("HEAD is detached. Go back to a branch with: git switch main")
+        ref = f"refs/heads/{branch}"
+        born = (self.directory / ref).exists() or self.resolve(ref) is not None
+        stream = b"".join(_stream(ref, planned, born))
+        done = self.attempt(
+            "fast-import", "--quiet", "--done", "--date-format=raw", stdin=stream, timeout=600
+        )
+        if done.returncode:
+            raise GitError(f"The commit on {branch} was not made.", done.stderr.decode("utf-8", "replace"))
+        self.sync()
+        return done.stdout.decode().split()
+
+    def sync(self) -> None:
+        """git never syncs directories; a commit whose name is not on disk is lost in a power cut."""
+        here = self.directory
+        for name in ("refs/heads", "objects", ""):
+            if (here / name).is_dir():
+                files.fsync_directory(here / name)
+
+    def update_index(self, entries: Iterable[tuple[str, str | None]]) -> bool:
+        """Tell the user's index about paths we committed (None: gone), so that `git status` stays clean.
+        Best effort: when somebody holds the index, it is left alone and False comes back."""
+        zero = "0" * 40
+        lines = (f"100644 {name}\t{path}" if name else f"0 {zero}\t{path}" for path, name in entries)
+        stdin = b"".join(os.fsencode(line) + b"\0" for line in lines)
+        return self.attempt("update-index", "-z", "--index-info", stdin=stdin).returncode == 0
+
+    def set_ref(self, ref: str, new: str | None, old: str | None = None) -> None:
+        """Create (old None), move or delete (new None) a ref, only if it is what we think it is."""
+        expected = old if old is not None else "0" * len(new or "")
+        arguments = ["-d", ref, expected] if new is None else [ref, new, expected]
+        self.run("update-ref", "--no-deref", *arguments)
+        self.sync()
+
+    def push(self, remote: str) -> str:
+        """Push the current branch and the memory tags; returns what went wrong, in git's words. This is the
+        one call that goes out, so it uses the user's own git settings and credentials."""
+        branch = self.branch()
+        if branch is None:
+            return "HEAD is detached"
+        command = ["git", "-C", str(self.root), "-c", f"core.hooksPath={os.devnull}", "push", "--quiet", "--"]
+        refs = [f"refs/heads/{branch}", "refs/tags/memory/*:refs/tags/memory/*"]
+        environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
+        try:
+            done = subprocess.run(
+                [*command, remote, *refs], capture_output=True, env=environment, timeout=120, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
+        return done.stderr.decode("utf-8", "replace").strip() if done.returncode else ""
+
+    def init(self, branch: str) -> None:
+        """A new repository, or a damaged one completed. Never touches what is there."""
+        self.run("init", "--quiet", f"--initial-branch={branch}", "--template=")
+
+
+def blob_name(data: bytes, algorithm: str = "sha1") -> str:
+    """What git calls these bytes, without asking git: no filter of the user's can interfere."""
+    return hashlib.new(algorithm, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def _split(out: bytes) -> list[bytes]:
+    return [piece for piece in out.split(b"\0") if piece]
+
+
+def _stream(ref: str, planned: Sequence[Planned], born: bool) -> Iterator[bytes]:
+    for number, plan in enumerate(planned, 1):
+        message = plan.message.encode("utf-8", "replace")
+        seconds = int(plan.when.astimezone(UTC).timestamp())
+        zone = plan.when.strftime("%z")[:5] or "+0000"
+        yield f"commit {ref}\nmark :{number}\ncommitter {IDENTITY} {seconds} {zone}\n".encode()
+        yield b"data %d\n%s\n" % (len(message), message)
+        if number == 1 and born:
+            yield f"from {ref}^0\n".encode()
+        for change in plan.changes:
+            yield from _file(change)
+        yield b"\nget-mark :%d\n" % number
+    yield b"done\n"
+
+
+def _file(change: Change) -> Iterator[bytes]:
+    if change.data is None:
+        yield b"D %s\n" % _quoted(change.path)
+    else:
+        yield b"M 100644 inline %s\ndata %d\n" % (_quoted(change.path), len(change.data))
+        yield change.data
+        yield b"\n"
+
+
+def _quoted(path: str) -> bytes:
+    plain = os.fsencode(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+    return b'"' + plain + b'"'

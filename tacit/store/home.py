@@ -1,0 +1,58 @@
+"""Where things are in a home."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from tacit.errors import HomeError
+
+CONFIG = "memory-config.yaml"
+CONVERSATIONS = "raw/conversations"
+# What `tacit run commit` looks after; raw/ is committed session by session.
+NOTE_FOLDERS = ("knowledge", "topics", "archive", "attachments", "drafts")
+NOTE_FILES = (CONFIG, ".gitignore", ".gitattributes")
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    root: Path
+
+    @property
+    def private(self) -> Path:
+        """Ignored by git: records of open sessions, locks, caches. Deletable without losing a turn."""
+        return self.root / ".tacit"
+
+    @property
+    def sessions(self) -> Path:
+        return self.private / "sessions"
+
+    @property
+    def lock(self) -> Path:
+        return self.private / "lock"
+
+    @property
+    def config(self) -> Path:
+        return self.root / CONFIG
+
+    @property
+    def trust(self) -> Path:
+        """Made by `tacit init` on this machine, never carried by git: a cloned home is foreign without it."""
+        return self.private / "trusted"
+
+    def require(self) -> Home:
+        if not self.root.is_dir():
+            raise HomeError(f"There is no home at {self.root}. Make one with: tacit init {self.root}")
+        if not self.config.is_file():
+            raise HomeError(
+                f"{self.root} is not a tacit home ({CONFIG} is missing). Run: tacit init {self.root}"
+            )
+        return self
+
+
+def locate(given: str | None, environ: dict[str, str] | os._Environ[str]) -> Home:
+    """The home somebody named, else $TACIT_HOME, else ~/tacit. Never the current folder by itself: a
+    folder one happens to stand in must not decide what tacit does."""
+    name = given or environ.get("TACIT_HOME") or "~/tacit"
+    return Home(Path(os.path.abspath(os.path.expanduser(name))))

@@ -1,0 +1,142 @@
+"""The repository's hooks: two lines each that call tacit, and what tacit then checks."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from tacit.model.problems import Problem
+from tacit.store import files
+from tacit.store.git import Git
+from tacit.store.home import CONVERSATIONS, Home
+
+NAMES = ("pre-commit", "post-commit")
+_OURS = "tacit hook"
+
+
+def shim(program: str, name: str) -> str:
+    """A commit must not fail because tacit was uninstalled, so a missing program only says so."""
+    quoted = "'" + program.replace("'", "'\\''") + "'"
+    missing = f'echo "tacit is gone from {program}: checks skipped. Repair with: tacit init" >&2'
+    return f"#!/bin/sh\nif [ -x {quoted} ]; then exec {quoted} hook {name}; else {missing}; fi\n"
+
+
+def install(git: Git, program: str) -> list[Problem]:
+    """Write the shims; a hook of the user's own stays, and how to call ours from it is said."""
+    problems = []
+    folder = git.directory / "hooks"
+    files.make_directories(folder, 0o755)
+    for name in NAMES:
+        hook = folder / name
+        text = shim(program, name)
+        if hook.exists() and _OURS not in (there := hook.read_text(errors="replace")) and there.strip():
+            todo = f"To have tacit check commits too, add this line to it: {program} hook {name}"
+            problems.append(Problem(f".git/hooks/{name}", "is yours and was kept.", todo, level="warning"))
+        elif not hook.exists() or hook.read_text(errors="replace") != text:
+            files.replace(hook, text.encode(), mode=0o755)
+    return problems
+
+
+def installed(git: Git) -> dict[str, bool]:
+    found = {}
+    for name in NAMES:
+        hook = git.directory / "hooks" / name
+        executable = hook.is_file() and bool(hook.stat().st_mode & stat.S_IXUSR)
+        found[name] = executable and _OURS in hook.read_text(errors="replace")
+    return found
+
+
+# ---------------------------------------------------------------- what pre-commit checks
+
+
+def check_staged(git: Git, warn: int, cap: int, block: int) -> list[Problem]:
+    """Problems with what is about to be committed: the index is looked at, not the work tree."""
+    limits = (warn, cap, block)
+    return [problem for status, path in _staged(git) for problem in _check(git, status, path, limits)]
+
+
+def _check(git: Git, status: str, path: str, limits: tuple[int, int, int]) -> list[Problem]:
+    if not path.endswith(".md"):
+        return []
+    if path.startswith(f"{CONVERSATIONS}/"):
+        return _transcript(git, status, path)
+    if path == "knowledge/memory/MEMORY.md" and status != "D":
+        return _memory_size(_staged_text(git, path), path, *limits)
+    if path.startswith("topics/") and status != "D" and b"triggers:" not in _staged_text(git, path):
+        todo = "Add `triggers:` to its frontmatter."
+        return [Problem(path, "has no triggers, so nothing will ever wake it.", todo, level="warning")]
+    return []
+
+
+def _staged(git: Git) -> Iterable[tuple[str, str]]:
+    """Status letter and path of everything the index changes."""
+    if git.head() is None:
+        return [
+            ("A", os.fsdecode(path)) for path in git.run("ls-files", "-z", "--cached").split(b"\0") if path
+        ]
+    out = git.run("diff-index", "--cached", "--no-renames", "--raw", "--no-abbrev", "-z", "HEAD", "--")
+    pieces = [piece for piece in out.split(b"\0") if piece]
+    rows = zip(pieces[::2], pieces[1::2], strict=True)
+    return [(meta.split()[4][:1].decode(), os.fsdecode(path)) for meta, path in rows]
+
+
+def _staged_text(git: Git, path: str) -> bytes:
+    return git.run("cat-file", "blob", f":{path}")
+
+
+def _transcript(git: Git, status: str, path: str) -> list[Problem]:
+    if status == "D":
+        what = "is a sealed transcript and would be deleted; `tacit verify` will name it as missing."
+        return [Problem(path, what, level="warning")]
+    if status != "A":
+        todo = f"Take it back with: git restore --staged --worktree -- '{path}'"
+        return [Problem(path, "is a sealed transcript, and those do not change.", todo)]
+    if not _staged_text(git, path).startswith(b"---"):
+        return [Problem(path, "does not begin with frontmatter (`---`).", "See docs/format.md.")]
+    return []
+
+
+def count_lines(data: bytes) -> int:
+    """Lines of a file, frontmatter included; a last line without its newline counts."""
+    return data.count(b"\n") + bool(data and not data.endswith(b"\n"))
+
+
+def _memory_size(data: bytes, path: str, warn: int, cap: int, block: int) -> list[Problem]:
+    lines = count_lines(data)
+    if lines > block:
+        todo = "Move what is settled to knowledge/ or archive/, then commit."
+        return [Problem(path, f"has {lines} lines; more than {block} are not committed (cap: {cap}).", todo)]
+    if lines > cap:
+        return [Problem(path, f"has {lines} lines, over its cap of {cap}. Prune it soon.", level="warning")]
+    if lines > warn:
+        return [Problem(path, f"has {lines} lines (cap: {cap}).", "Consider pruning.", level="warning")]
+    return []
+
+
+# ---------------------------------------------------------------- what post-commit leaves for the index
+
+
+def note_changed(home: Home, git: Git) -> list[str]:
+    """List what HEAD's commit changed, for whoever follows (the index reads and empties the list)."""
+    arguments = ("diff-tree", "--root", "-m", "-r", "-z", "--name-only", "--no-commit-id", "--no-renames")
+    out = git.run(*arguments, "HEAD", "--", "knowledge", "topics", "raw/conversations", "archive")
+    paths = sorted({os.fsdecode(path) for path in out.split(b"\0") if path})
+    if paths:
+        line = json.dumps({"commit": git.head(), "paths": paths}) + "\n"
+        fd = os.open(
+            home.private / "changed.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
+        try:
+            files.write_all(fd, line.encode())
+        finally:
+            os.close(fd)
+    return paths
+
+
+def program_path(argv0: str, executable: str) -> str:
+    """The tacit that hooks call: the one beside this interpreter, never a shim that searches for one."""
+    beside = Path(executable).with_name("tacit")
+    return str(beside if beside.exists() else Path(argv0).resolve())

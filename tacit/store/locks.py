@@ -1,0 +1,60 @@
+"""Is a git lock file somebody's, or left by a dead process?
+
+git closes index.lock while an editor is open, so an open file descriptor proves life but its absence proves
+nothing: any live git process of this repository counts as the owner.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+_AGE = 60.0  # without /proc to ask, or for a lock we cannot place, this many seconds mean dead
+
+
+def git_runs_in(root: Path) -> bool | None:
+    """Whether a git process works in this repository; None where the system cannot tell."""
+    if not os.path.isdir("/proc/self/fd"):
+        return None
+    return any(_works_in(pid, str(root)) for pid in _processes())
+
+
+def _processes() -> Iterator[str]:
+    return (name for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid())
+
+
+def _works_in(pid: str, root: str) -> bool:
+    try:
+        with open(f"/proc/{pid}/comm") as file:
+            if not file.read().startswith("git"):
+                return False
+        here = os.path.realpath(f"/proc/{pid}/cwd")
+        if (here + "/").startswith(root + "/"):
+            return True
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return os.fsencode(root) in file.read()
+    except OSError:
+        return False  # it ended while we looked, or it is another user's
+
+
+def age(lock: Path) -> float:
+    try:
+        return time.time() - lock.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def is_dead(lock: Path, root: Path, *, ours: bool = False) -> bool:
+    """`ours`: our own git was running when its process died, so age is no argument for waiting."""
+    running = git_runs_in(root)
+    if running is None:
+        return age(lock) > _AGE
+    return not running and (ours or age(lock) > _AGE)
+
+
+def ref_locks(directory: Path) -> list[Path]:
+    """Locks that stop a commit of ours. The user's index.lock is not among them: we never need it."""
+    names = [directory / name for name in ("HEAD.lock", "packed-refs.lock")]
+    return [*(name for name in names if name.exists()), *sorted((directory / "refs").rglob("*.lock"))]

@@ -1,0 +1,123 @@
+"""A quick look at a home, from files alone: nothing heavy is imported and no process is started."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tacit.store.home import CONVERSATIONS, NOTE_FOLDERS, Home
+
+
+class Overview(NamedTuple):
+    home: str
+    branch: str
+    commit: str
+    transcripts: int
+    last_transcript: str
+    notes: int
+    edited: int
+    open: list[str]
+    left_open: list[str]
+    waiting: list[str]
+
+
+def look(home: Home) -> Overview:
+    root = str(home.root)
+    branch, commit, committed_at = _head(root)
+    conversations = sorted(path for path, _ in _files(root, CONVERSATIONS))
+    notes = [changed for folder in NOTE_FOLDERS for _, changed in _files(root, folder)]
+    alive, left, waiting = _sessions(root)
+    return Overview(
+        home=root,
+        branch=branch,
+        commit=commit,
+        transcripts=len(conversations),
+        last_transcript=conversations[-1] if conversations else "",
+        notes=len(notes),
+        edited=sum(changed > committed_at for changed in notes),
+        open=alive,
+        left_open=left,
+        waiting=waiting,
+    )
+
+
+def _head(root: str) -> tuple[str, str, float]:
+    """Branch, commit, and when the branch last moved."""
+    text = _read(f"{root}/.git/HEAD").strip()
+    if not text.startswith("ref: "):
+        return "", text, 0.0
+    ref = text[5:]
+    try:
+        return (
+            ref.removeprefix("refs/heads/"),
+            _read(f"{root}/.git/{ref}").strip(),
+            os.stat(f"{root}/.git/{ref}").st_mtime,
+        )
+    except OSError:
+        return ref.removeprefix("refs/heads/"), "", 0.0
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _files(root: str, folder: str) -> Iterator[tuple[str, float]]:
+    """Markdown files below a folder with the time each was changed."""
+    stack = [folder]
+    while stack:
+        here = stack.pop()
+        try:
+            entries = list(os.scandir(f"{root}/{here}"))
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                stack.append(f"{here}/{entry.name}")
+            elif entry.name.endswith(".md") and entry.is_file(follow_symlinks=False):
+                yield f"{here}/{entry.name}", entry.stat(follow_symlinks=False).st_mtime
+
+
+def _sessions(root: str) -> tuple[list[str], list[str], list[str]]:
+    alive: list[str] = []
+    left: list[str] = []
+    waiting: list[str] = []
+    for name in sorted(_names(f"{root}/.tacit/sessions")):
+        try:
+            record = json.loads(_read(f"{root}/.tacit/sessions/{name}"))
+            path, detached = record["path"], record["detached"]
+        except (ValueError, KeyError, TypeError):
+            continue
+        if path is None:
+            alive.append(f"{record['opening']['session_id']} (no message yet)")
+        elif not os.access(f"{root}/{path}", os.F_OK):
+            continue
+        elif not os.stat(f"{root}/{path}").st_mode & 0o200:
+            waiting.append(path)
+        elif detached or _is_held(f"{root}/{path}"):
+            alive.append(path)
+        else:
+            left.append(path)
+    return alive, left, waiting
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(folder) if name.endswith(".json")]
+    except OSError:
+        return []
+
+
+def _is_held(path: str) -> bool:
+    with open(path, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False

@@ -1,0 +1,85 @@
+"""Names for moments: memory/daily, memory/weekly, memory/milestone, memory/before, memory/extract."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from tacit.errors import UsageError
+from tacit.store.git import Git
+
+KINDS = ("milestone", "before", "extract")
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    name: str
+    commit: str
+    when: datetime
+    subject: str
+
+
+def tags(git: Git) -> list[Tag]:
+    form = "%(refname)%00%(objectname)%00%(*objectname)%00%(creatordate:iso-strict)%00%(contents:subject)"
+    out = git.run("for-each-ref", "--sort=creatordate", f"--format={form}", "refs/tags/memory/")
+    found = []
+    for line in out.decode("utf-8", "replace").splitlines():
+        name, own, peeled, when, subject = line.split("\0")
+        found.append(
+            Tag(name.removeprefix("refs/tags/"), peeled or own, datetime.fromisoformat(when), subject)
+        )
+    return found
+
+
+def tag_periods(git: Git, now: datetime, *, daily: bool, weekly: bool) -> list[str]:
+    """Tag each day and ISO week that has commits, at its last one. Today's tag moves until the day is over;
+    the week is tagged on its Sunday. Days and a week that were missed are caught up."""
+    made = []
+    known = {tag.name: tag.commit for tag in tags(git)}
+    periods = [*(_days(now) if daily else ()), *(_weeks(now) if weekly else ())]
+    for name, begin, end in periods:
+        if name in known and end <= now:
+            continue
+        commit = _last_commit_within(git, begin, end)
+        if commit and known.get(name) != commit:
+            git.set_ref(f"refs/tags/{name}", commit, old=known.get(name))
+            made.append(name)
+    return made
+
+
+def _days(now: datetime) -> list[tuple[str, datetime, datetime]]:
+    days = [_midnight(now) - timedelta(days=back) for back in range(7, -1, -1)]
+    return [(f"memory/daily/{day:%Y-%m-%d}", day, day + timedelta(days=1)) for day in days]
+
+
+def _weeks(now: datetime) -> list[tuple[str, datetime, datetime]]:
+    monday = _midnight(now) - timedelta(days=now.weekday())
+    mondays = [monday - timedelta(days=7), *([monday] if now.weekday() == 6 else [])]
+    return [(f"memory/weekly/{day:%G-W%V}", day, day + timedelta(days=7)) for day in mondays]
+
+
+def _midnight(now: datetime) -> datetime:
+    return now.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _last_commit_within(git: Git, begin: datetime, end: datetime) -> str | None:
+    since, until = int(begin.timestamp()), int(end.timestamp()) - 1
+    out = git.run("rev-list", "-1", f"--since={since}", f"--until={until}", "HEAD")
+    return out.decode().strip() or None
+
+
+def snapshot(git: Git, name: str, kind: str = "milestone") -> str:
+    """Name the present state. Refuses a name that is taken, and any that git could not carry."""
+    if kind not in KINDS:
+        raise UsageError(f"{kind!r} is not a kind of snapshot. Use one of: {', '.join(KINDS)}.")
+    tag = f"memory/{kind}/{name}"
+    ref = f"refs/tags/{tag}"
+    if git.attempt("check-ref-format", ref).returncode:
+        raise UsageError(f"{name!r} cannot be part of a tag. Use letters, digits, dots and hyphens.")
+    head = git.head()
+    if head is None:
+        raise UsageError("There is no commit yet to take a snapshot of. Run: tacit run commit")
+    if git.resolve(ref):
+        raise UsageError(f"{tag} exists already. Choose another name; snapshots do not move.")
+    git.set_ref(ref, head)
+    return tag

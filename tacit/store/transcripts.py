@@ -1,0 +1,260 @@
+"""Live conversations: appended durably, sealed once, found again after a crash.
+
+What must stay true:
+- `append` returns only after the record is on disk; when it raises, the record is not part of the file;
+- one writer per transcript: the flock on the file itself, freed by the kernel when the writer dies, tells
+  a live session from one that a crash left open;
+- sealing changes the frontmatter and nothing else, and happens once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from tacit.errors import Busy, DiskError, SessionError
+from tacit.model.turns import Closing, KnowledgeChange, Opening, Transcript, Turn
+from tacit.store import files
+from tacit.store.home import CONVERSATIONS, Home
+from tacit.text import transcript as form
+from tacit.text.transcript import Place, Written
+
+_APPEND = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What .tacit/sessions holds about a session until its transcript is committed."""
+
+    opening: Opening
+    path: str | None = None
+    name: str = ""
+    detached: bool = False  # no process lives between its messages (the command line captures it)
+    sha256: str | None = None  # set when it is sealed and its commit has to wait
+
+
+def load(home: Home, path: str) -> Transcript:
+    data = files.Tree(home.root).read(path)
+    return form.parse(data.decode("utf-8", "surrogateescape"), path)
+
+
+def is_sealed(file: Path) -> bool:
+    """Sealed transcripts have an end; we wrote the head, so the first bytes are enough to tell."""
+    with file.open("rb") as opened:
+        head = opened.read(4096)
+    return b"\nended: " in head.split(b"\n---", 2)[0] + b"\n"
+
+
+# ---------------------------------------------------------------- records of open sessions
+
+
+def record_file(home: Home, session_id: str) -> Path:
+    return home.sessions / f"{form.safe_name(session_id)}.json"
+
+
+def save_record(home: Home, record: Record) -> None:
+    value = asdict(record)
+    value["opening"]["started"] = record.opening.started.isoformat()
+    data = json.dumps(value, indent=1).encode()
+    files.make_directories(home.sessions)
+    files.replace(record_file(home, record.opening.session_id), data)
+
+
+def find_record(home: Home, session_id: str) -> Record | None:
+    return _read_record(record_file(home, session_id))
+
+
+def records(home: Home) -> list[Record]:
+    if not home.sessions.is_dir():
+        return []
+    found = [_read_record(file) for file in sorted(home.sessions.glob("*.json"))]
+    return [record for record in found if record is not None]
+
+
+def drop_record(home: Home, record: Record) -> None:
+    files.remove(record_file(home, record.opening.session_id))
+
+
+def _read_record(file: Path) -> Record | None:
+    try:
+        value = json.loads(file.read_bytes())
+        opening = value.pop("opening")
+        opening["started"] = datetime.fromisoformat(opening["started"])
+        return Record(opening=Opening(**opening), **value)
+    except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
+        return None  # a record is a convenience: the transcript itself is found by `strays`
+
+
+def strays(home: Home) -> Iterator[Record]:
+    """Unsealed transcripts that no record names: .tacit was deleted, or never travelled with the files."""
+    known = {record.path for record in records(home)}
+    for path in files.Tree(home.root).files(CONVERSATIONS):
+        if path.endswith(".md") and path not in known and not is_sealed(home.root / path):
+            parsed = load(home, path)
+            if "marks" in parsed.fields:
+                yield Record(form.opening_of(parsed), path, name_of(parsed))
+
+
+def name_of(transcript: Transcript) -> str:
+    return form.slug(str(transcript.fields.get("topic") or transcript.title))
+
+
+# ---------------------------------------------------------------- one live transcript
+
+
+class Live:
+    """A conversation that is being written. Safe to use from several threads."""
+
+    def __init__(self, home: Home, record: Record, *, wait: float = 5.0) -> None:
+        self._home, self.record = home, record
+        self._mutex = threading.Lock()
+        self._fd = -1
+        self._size = 0  # bytes that are known to be on disk
+        self._suspect = False
+        self._place = Place(0, None, record.opening.started.date())
+        self._torn = False
+        if record.path is not None:
+            self._open(self._home.root / record.path, wait)
+
+    def start_at(self, started: datetime) -> None:
+        """The conversation turns out to have begun at another moment; possible until its first record."""
+        if self.record.path is None:
+            self.record = replace(self.record, opening=replace(self.record.opening, started=started))
+            self._place = Place(0, None, started.date())
+
+    def append(self, hint: str, write: Callable[[Place], Written]) -> int:
+        """Keep one record and return its number. `write` renders it for its place in the file; `hint` names
+        the file if this is its first record."""
+        with self._mutex, files.explained("keep this message"):
+            written = write(self._place)
+            if self._fd >= 0:
+                self._add(written.text)
+            elif self.record.path is None:
+                self._create(hint, written.text)
+            else:
+                raise SessionError("This session is closed. Continue it with Memory.session(session_id=…).")
+            self._place = written.place
+            return written.place.number
+
+    def turns(self) -> tuple[Turn, ...]:
+        if self.record.path is None:
+            return ()
+        return form.read(self._text(), self.record.opening, self.record.path)
+
+    def seal(self, closing: Closing) -> str:
+        """Write the final frontmatter, make the file read-only, and return its hash."""
+        with self._mutex, files.explained("seal the transcript"):
+            if self.record.path is None or self._fd < 0:
+                raise SessionError("There is nothing to seal: the session is closed or has no message.")
+            changes = [turn for turn in self.turns() if isinstance(turn, KnowledgeChange)]
+            final = form.finish(self._text(), self.record.opening, self.record.name, closing, changes)
+            data = final.encode("utf-8", "surrogateescape")
+            files.replace(self._home.root / self.record.path, data, mode=0o400)
+            self._release()
+            return files.digest(data)
+
+    def close(self) -> None:
+        """Let go of the file; another process may continue the session."""
+        with self._mutex:
+            self._release()
+
+    def _release(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _text(self) -> str:
+        return _read_at(self._fd, self._size).decode("utf-8", "surrogateescape")
+
+    def _open(self, file: Path, wait: float) -> None:
+        fd = os.open(file, _APPEND)
+        try:
+            files.flock_within(
+                fd, wait, f"Session {self.record.opening.session_id} is being written elsewhere."
+            )
+            if os.fstat(fd).st_ino != os.stat(file).st_ino:
+                raise Busy("The session was sealed just now. Start it again to continue in a new part.")
+        except BaseException:
+            os.close(fd)
+            raise
+        self._fd, self._size = fd, os.fstat(fd).st_size
+        self._place, self._torn = form.place_after(self._text(), self.record.opening.started)
+
+    def _create(self, hint: str, first: str) -> None:
+        name = form.slug(hint)
+        data = (form.begin(self.record.opening, name) + first).encode()
+        with files.locked(self._home.private / "sessions.lock"):
+            path = _free_path(self._home, self.record.opening, name)
+            record = replace(self.record, path=path, name=name)
+            save_record(self._home, record)
+            self._fd = _create_locked(self._home.root / path, data)
+        self.record, self._size = record, len(data)
+
+    def _add(self, text: str) -> None:
+        if self._suspect:
+            self._rewrite()
+        data = ((form.TORN if self._torn else "") + text).encode()
+        try:
+            written = os.write(self._fd, data)
+            if written != len(data):
+                raise DiskError(
+                    "Could not keep this message: the disk is full. Free some space and try again."
+                )
+            os.fdatasync(self._fd)
+        except BaseException:
+            # What was not acknowledged must not be there, or a second try would keep it twice. And after a
+            # failed sync the kernel may have dropped pages of this file, so its next record goes to a new one.
+            self._suspect = True
+            with suppress(OSError):
+                os.ftruncate(self._fd, self._size)
+            raise
+        self._size += len(data)
+        self._torn = False
+
+    def _rewrite(self) -> None:
+        assert self.record.path is not None
+        file = self._home.root / self.record.path
+        fresh = _create_locked(file, _read_at(self._fd, self._size))
+        self._release()
+        self._fd, self._suspect = fresh, False
+
+
+def _read_at(fd: int, size: int) -> bytes:
+    pieces, position = [], 0
+    while position < size and (piece := os.pread(fd, size - position, position)):
+        pieces.append(piece)
+        position += len(piece)
+    return b"".join(pieces)
+
+
+def _free_path(home: Home, opening: Opening, name: str) -> str:
+    again = 0
+    while (home.root / (path := form.file_path(opening, name, again))).exists():
+        again += 1
+    return path
+
+
+def _create_locked(file: Path, data: bytes) -> int:
+    """A file that appears whole, synced and already locked by us."""
+    files.make_directories(file.parent)
+    temporary = file.with_name(files.temporary_name(file.name))
+    fd = os.open(temporary, _APPEND | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        files.write_all(fd, data)
+        os.fsync(fd)
+        temporary.rename(file)
+        files.fsync_directory(file.parent)
+    except BaseException:
+        os.close(fd)
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+    return fd

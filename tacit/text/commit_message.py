@@ -1,0 +1,106 @@
+"""Commit messages from the change itself: the same change always gets the same words."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tacit.text.lines import scan
+
+_SUBJECT = 72
+_LINES = 4000  # beyond this a line-by-line comparison is not worth its time
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One file before and after, None where it did not or does not exist."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+    @property
+    def verb(self) -> str:
+        if self.before is None:
+            return "add"
+        return "remove" if self.after is None else "update"
+
+
+def kind_of(path: str, branch: str) -> str:
+    for prefix in ("explore", "extract"):
+        if branch.startswith(f"{prefix}/"):
+            return prefix
+    if path.startswith("knowledge/identity/"):
+        return "identity"
+    return "memory" if path.startswith(("knowledge/", "topics/", "attachments/")) else "maintenance"
+
+
+def compose(kind: str, edits: Sequence[Edit], sessions: Sequence[str] = ()) -> str:
+    """`kind: summary`, a line per file, and the sessions it came from."""
+    body = "\n".join(f"- {edit.path}: {_detail(edit)}" for edit in edits)
+    trailers = "".join(f"Session: {path}\n" for path in sessions)
+    return f"{_subject(kind, edits)}\n\n{body}\n" + (f"\n{trailers}" if trailers else "")
+
+
+def _subject(kind: str, edits: Sequence[Edit]) -> str:
+    groups: dict[str, list[str]] = {}
+    for edit in edits:
+        groups.setdefault(edit.verb, []).append(short_name(edit.path))
+    phrases = [f"{verb} {', '.join(names)}" for verb, names in groups.items()]
+    subject = f"{kind}: {'; '.join(phrases)}"
+    if len(subject) <= _SUBJECT:
+        return subject
+    counts = [f"{verb} {len(names)} file{'s' if len(names) > 1 else ''}" for verb, names in groups.items()]
+    return f"{kind}: {', '.join(counts)} ({_areas(edits)})"[:_SUBJECT]
+
+
+def _areas(edits: Sequence[Edit]) -> str:
+    areas: list[str] = []
+    for edit in edits:
+        area = short_name(edit.path).split("/")[0]
+        if area not in areas:
+            areas.append(area)
+    return ", ".join(areas)
+
+
+def short_name(path: str) -> str:
+    return path.removeprefix("knowledge/").removesuffix(".md").replace("\n", " ")
+
+
+def _detail(edit: Edit) -> str:
+    if edit.before is None:
+        return f"added, {_count(edit.after or '')}"
+    if edit.after is None:
+        return f"removed, {_count(edit.before)}"
+    old, new = edit.before.split("\n"), edit.after.split("\n")
+    if max(len(old), len(new)) > _LINES:
+        return f"changed, now {_count(edit.after)}"
+    return _difference(old, new, edit.after)
+
+
+def _difference(old: list[str], new: list[str], text: str) -> str:
+    added = removed = 0
+    touched: set[int] = set()
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            removed, added = removed + i2 - i1, added + j2 - j1
+            touched.update(range(j1 + 1, max(j2, j1 + 1) + 1))
+    places = _sections(text, touched)
+    return f"+{added} −{removed}" + (f" in {', '.join(places)}" if places else "")
+
+
+def _sections(text: str, touched: set[int]) -> list[str]:
+    names: list[str] = []
+    current = ""
+    for line in scan(text):
+        if line.kind == "heading":
+            current = line.title
+        if line.number in touched and current and current not in names:
+            names.append(current)
+    return names[:4]
+
+
+def _count(text: str) -> str:
+    lines = len(text.splitlines())
+    return f"{lines} line" if lines == 1 else f"{lines} lines"
