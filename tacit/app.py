@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
@@ -37,12 +38,12 @@ def open_home(home: str | os.PathLike[str] | None = None, *, recover: bool = Tru
 
 
 def init_home(
-    home: str | os.PathLike[str] | None = None, *, adopt: bool = False
+    home: str | os.PathLike[str] | None = None, *, adopt: bool = False, now: Callable[[], datetime] = now
 ) -> tuple[Memory, setup.Report]:
     place = locate(None if home is None else os.fspath(home), os.environ)
     starter = setup.starter_files(Path(__file__).parent / "starter", configuration.starter())
     program = program_path(sys.argv[0], sys.executable)
-    report = setup.set_up(place, starter, program, adopt=adopt, now=datetime.now().astimezone())
+    report = setup.set_up(place, starter, program, adopt=adopt, now=now().astimezone())
     return open_home(place.root), report
 
 

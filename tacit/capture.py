@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import TracebackType
 from typing import Self
 
@@ -166,7 +166,7 @@ def _count(turns: Sequence[Turn], given_in: int | None, given_out: int | None) -
 
 
 def to_milliseconds(at: datetime) -> datetime:
-    return at.replace(microsecond=0) + timedelta(milliseconds=at.microsecond // 1000)
+    return at.replace(microsecond=at.microsecond // 1000 * 1000)
 
 
 def fixed_offset(at: datetime) -> datetime:

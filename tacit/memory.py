@@ -51,7 +51,7 @@ class Memory:
         self.home, self.config = home, config
         self.git = Git(home.root)
         self.history = History(home, self.git, self._moment)
-        self._committer = Committer(home, self.git)
+        self._committer = Committer(home, self.git, self._moment)
         self._zone, self._now = zone, now  # zone None: the machine's own
 
     # ------------------------------------------------------------ conversations
@@ -126,35 +126,43 @@ class Memory:
         record = live.record
         assert record.path is not None
         self._committer.touch(record.path, changed)
-        outcome = self._commit_sessions([(record, sha)], fresh=True)
+        outcome = self._commit_sessions([(record, sha)], fresh=True, ended=closing.ended)
         commit = outcome.commits[0] if outcome.commits else None
         return Sealed(record.opening.session_id, record.path, sha, commit, outcome.waiting)
 
-    def _commit_sessions(self, sealed: list[tuple[Record, str]], *, fresh: bool = False) -> Outcome:
-        if not self.config.git.auto_commit:
+    def _commit_sessions(
+        self,
+        sealed: list[tuple[Record, str]],
+        *,
+        fresh: bool = False,
+        ended: datetime | None = None,
+        asked: bool = False,
+    ) -> Outcome:
+        if not (asked or self.config.git.auto_commit):
             return Outcome(waiting="git.auto_commit is off; commit it with: tacit run commit")
         try:
-            return self._committer.commit_sessions(sealed, fresh=fresh)
+            return self._committer.commit_sessions(sealed, fresh=fresh, ended=ended)
         except (Busy, OSError) as error:
             return Outcome(waiting=str(error))
 
     # ------------------------------------------------------------ work that waits
 
-    def recover(self) -> Worked:
-        """Seal what a crash left open and commit what could not be committed. Live sessions are left alone."""
+    def recover(self, *, asked: bool = False) -> Worked:
+        """Seal what a crash left open, commit what could not be committed. Live sessions are left alone.
+        `asked`: somebody wants the commits, also where git.auto_commit is off."""
         sealed, problems = self._seal_left_open()
         pending = self._pending()
         if not pending:
             return Worked(tuple(sealed), problems=tuple(problems))
-        outcome = self._commit_sessions(pending)
+        outcome = self._commit_sessions(pending, asked=asked)
         return Worked(tuple(sealed), outcome.commits, waiting=outcome.waiting, problems=tuple(problems))
 
     def work(self) -> Worked:
         """Everything that is due now: recover, commit changed notes, tag the day, prune explored branches,
         and push where that is wanted."""
-        recovered = self.recover()
+        recovered = self.recover(asked=True)
         loose = self._commit_loose()
-        noted = self._committer.commit_notes(self._moment())
+        noted = self._committer.commit_notes()
         if noted.waiting:
             return replace(recovered, waiting=noted.waiting)
         settings, now = self.config.git, self._moment()

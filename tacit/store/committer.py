@@ -44,8 +44,8 @@ class Outcome:
 
 
 class Committer:
-    def __init__(self, home: Home, git: Git) -> None:
-        self._home, self._git = home, git
+    def __init__(self, home: Home, git: Git, now: Callable[[], datetime]) -> None:
+        self._home, self._git, self._now = home, git, now
 
     def waits_for(self) -> str:
         """Why no commit can be made now, in words; empty when it can."""
@@ -63,7 +63,9 @@ class Committer:
 
     # ------------------------------------------------------------ conversations
 
-    def commit_sessions(self, sealed: Sequence[tuple[Record, str]], *, fresh: bool = False) -> Outcome:
+    def commit_sessions(
+        self, sealed: Sequence[tuple[Record, str]], *, fresh: bool = False, ended: datetime | None = None
+    ) -> Outcome:
         """Commit sealed transcripts, one commit each. `fresh`: sealed just now, so HEAD cannot have them."""
         with files.locked(self._home.lock):
             if why := self.waits_for():
@@ -71,7 +73,7 @@ class Committer:
                 return Outcome(waiting=why)
             todo = list(sealed) if fresh else self._not_yet_in_head(sealed)
             try:
-                commits = self._commit([self._conversation(record, sha) for record, sha in todo])
+                commits = self._commit([self._conversation(record, sha, ended) for record, sha in todo])
             except GitError as error:
                 self._remember_hashes(sealed)
                 return Outcome(waiting=str(error))
@@ -79,11 +81,13 @@ class Committer:
                 transcripts.drop_record(self._home, record)
             return Outcome(tuple(commits))
 
-    def _conversation(self, record: Record, sha: str) -> Planned:
+    def _conversation(self, record: Record, sha: str, ended: datetime | None) -> Planned:
         assert record.path is not None
         data = (self._home.root / record.path).read_bytes()
         message = f"conversation: {record.name}\n\nSession: {record.path}\nTranscript-SHA256: {sha}\n"
-        return Planned(message, [Change(record.path, data)], datetime.now().astimezone())
+        return Planned(
+            message, [Change(record.path, data)], self._now(), about=ended or record.opening.started
+        )
 
     def _not_yet_in_head(self, sealed: Sequence[tuple[Record, str]]) -> list[tuple[Record, str]]:
         # The commit is the receipt: after a crash between commit and clean-up it must not be made twice.
@@ -142,7 +146,7 @@ class Committer:
         before = self._git.read("HEAD", change.path) if kept else None
         return Edit(change.path, _text(before), _text(change.data))
 
-    def commit_notes(self, now: datetime, compose: Callable[..., str] = commit_message.compose) -> Outcome:
+    def commit_notes(self, compose: Callable[..., str] = commit_message.compose) -> Outcome:
         """Commit every changed note, one commit per kind. `compose` writes the message."""
         with files.locked(self._home.lock):
             if why := self.waits_for():
@@ -156,7 +160,9 @@ class Committer:
                 if edits:
                     sessions = sorted({touched[edit.path] for edit in edits if edit.path in touched})
                     message = compose(kind, edits, sessions)
-                    planned.append(Planned(message, [found.changes[edit.path] for edit in edits], now))
+                    planned.append(
+                        Planned(message, [found.changes[edit.path] for edit in edits], self._now())
+                    )
             commits = self._commit(planned)
             if commits:
                 self._forget_touched(found.changes)

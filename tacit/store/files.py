@@ -38,16 +38,19 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-@contextmanager
-def explained(doing: str) -> Iterator[None]:
+class explained:  # noqa: N801 - used as a function; a class because it stands around every message
     """Turn what the operating system says about the disk into words, and leave the rest alone."""
-    try:
-        yield
-    except OSError as error:
-        meaning = _MEANING.get(error.errno or 0)
-        if meaning is None:
-            raise
-        raise DiskError(f"Could not {doing}: {meaning}.") from error
+
+    def __init__(self, doing: str) -> None:
+        self._doing = doing
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        meaning = _MEANING.get(error.errno or 0) if isinstance(error, OSError) else None
+        if meaning is not None:
+            raise DiskError(f"Could not {self._doing}: {meaning}.") from error
 
 
 def fsync_directory(path: str | os.PathLike[str]) -> None:

@@ -17,7 +17,7 @@ import re
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from tacit.errors import GitError
@@ -81,7 +81,8 @@ class Planned:
 
     message: str
     changes: Sequence[Change]
-    when: datetime
+    when: datetime  # of the commit: history is searched by it, so it only moves forward
+    about: datetime | None = None  # of what it holds, where that is older
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,9 +271,8 @@ def _split(out: bytes) -> list[bytes]:
 def _stream(ref: str, planned: Sequence[Planned], born: bool) -> Iterator[bytes]:
     for number, plan in enumerate(planned, 1):
         message = plan.message.encode("utf-8", "replace")
-        seconds = int(plan.when.astimezone(UTC).timestamp())
-        zone = plan.when.strftime("%z")[:5] or "+0000"
-        yield f"commit {ref}\nmark :{number}\ncommitter {IDENTITY} {seconds} {zone}\n".encode()
+        yield f"commit {ref}\nmark :{number}\nauthor {_stamp(plan.about or plan.when)}\n".encode()
+        yield f"committer {_stamp(plan.when)}\n".encode()
         yield b"data %d\n%s\n" % (len(message), message)
         if number == 1 and born:
             yield f"from {ref}^0\n".encode()
@@ -280,6 +280,10 @@ def _stream(ref: str, planned: Sequence[Planned], born: bool) -> Iterator[bytes]
             yield from _file(change)
         yield b"\nget-mark :%d\n" % number
     yield b"done\n"
+
+
+def _stamp(when: datetime) -> str:
+    return f"{IDENTITY} {max(0, int(when.timestamp()))} {when.strftime('%z')[:5] or '+0000'}"
 
 
 def _file(change: Change) -> Iterator[bytes]:

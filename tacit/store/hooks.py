@@ -14,7 +14,6 @@ from tacit.store.git import Git
 from tacit.store.home import CONVERSATIONS, Home
 
 NAMES = ("pre-commit", "post-commit")
-_OURS = "tacit hook"
 
 
 def shim(program: str, name: str) -> str:
@@ -32,7 +31,11 @@ def install(git: Git, program: str) -> list[Problem]:
     for name in NAMES:
         hook = folder / name
         text = shim(program, name)
-        if hook.exists() and _OURS not in (there := hook.read_text(errors="replace")) and there.strip():
+        if (
+            hook.exists()
+            and (there := hook.read_text(errors="replace")).strip()
+            and not _is_ours(there, name)
+        ):
             todo = f"To have tacit check commits too, add this line to it: {program} hook {name}"
             problems.append(Problem(f".git/hooks/{name}", "is yours and was kept.", todo, level="warning"))
         elif not hook.exists() or hook.read_text(errors="replace") != text:
@@ -40,12 +43,16 @@ def install(git: Git, program: str) -> list[Problem]:
     return problems
 
 
+def _is_ours(text: str, name: str) -> bool:
+    return "tacit" in text and f"hook {name}" in text
+
+
 def installed(git: Git) -> dict[str, bool]:
     found = {}
     for name in NAMES:
         hook = git.directory / "hooks" / name
         executable = hook.is_file() and bool(hook.stat().st_mode & stat.S_IXUSR)
-        found[name] = executable and _OURS in hook.read_text(errors="replace")
+        found[name] = executable and _is_ours(hook.read_text(errors="replace"), name)
     return found
 
 
@@ -64,7 +71,7 @@ def _check(git: Git, status: str, path: str, limits: tuple[int, int, int]) -> li
     if path.startswith(f"{CONVERSATIONS}/"):
         return _transcript(git, status, path)
     if path == "knowledge/memory/MEMORY.md" and status != "D":
-        return _memory_size(_staged_text(git, path), path, *limits)
+        return memory_size(_staged_text(git, path), path, *limits)
     if path.startswith("topics/") and status != "D" and b"triggers:" not in _staged_text(git, path):
         todo = "Add `triggers:` to its frontmatter."
         return [Problem(path, "has no triggers, so nothing will ever wake it.", todo, level="warning")]
@@ -104,7 +111,7 @@ def count_lines(data: bytes) -> int:
     return data.count(b"\n") + bool(data and not data.endswith(b"\n"))
 
 
-def _memory_size(data: bytes, path: str, warn: int, cap: int, block: int) -> list[Problem]:
+def memory_size(data: bytes, path: str, warn: int, cap: int, block: int) -> list[Problem]:
     lines = count_lines(data)
     if lines > block:
         todo = "Move what is settled to knowledge/ or archive/, then commit."

@@ -209,8 +209,8 @@ class Live:
                 )
             os.fdatasync(self._fd)
         except BaseException:
-            # What was not acknowledged must not be there, or a second try would keep it twice. And after a
-            # failed sync the kernel may have dropped pages of this file, so its next record goes to a new one.
+            # What was not acknowledged must not be there, or a second try would keep it twice. And after
+            # a failed sync the kernel may have dropped pages of this file: the next record gets a new one.
             self._suspect = True
             with suppress(OSError):
                 os.ftruncate(self._fd, self._size)

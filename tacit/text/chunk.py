@@ -101,33 +101,29 @@ def _titles(path: list[Line]) -> tuple[str, ...]:
 def _blocks(lines: Iterable[Line]) -> Iterator[_Block]:
     """Paragraphs and fenced blocks. A heading stays with the paragraph under it."""
     held: list[Line] = []
-    code = False
     for line in lines:
-        closes = code and line.kind == "fence"
-        ends = _ends(held, line) if not code else line.kind not in ("fence", "code")
-        if ends:
-            yield from _block(held, code)
-            held, code = [], False
+        if held and _ends_before(line, held):
+            yield from _block(held)
+            held = []
         if held or line.kind != "blank":
             held.append(line)
-            code = code or line.kind == "fence"
-        if closes:
-            yield from _block(held, code=True)
-            held, code = [], False
-    yield from _block(held, code)
+    yield from _block(held)
 
 
-def _ends(held: list[Line], line: Line) -> bool:
-    """Whether the paragraph `held` ends before `line`."""
-    return line.kind == "fence" or (line.kind == "blank" and any(one.kind == "text" for one in held[-1:]))
+def _ends_before(line: Line, held: list[Line]) -> bool:
+    last = held[-1].kind
+    if held[0].kind == "fence":
+        closed = last == "fence" and len(held) > 1
+        return closed or line.kind not in ("code", "fence")
+    return line.kind == "fence" or (line.kind == "blank" and last == "text")
 
 
-def _block(held: list[Line], code: bool) -> Iterator[_Block]:
+def _block(held: list[Line]) -> Iterator[_Block]:
     while held and held[-1].kind == "blank":
         held.pop()
     if held:
         text = "\n".join(line.text for line in held)
-        yield _Block(held[0].number, held[-1].number, text, code)
+        yield _Block(held[0].number, held[-1].number, text, held[0].kind == "fence")
 
 
 def _packed(blocks: Iterable[_Block], limit: int) -> Iterator[_Block]:
@@ -139,15 +135,16 @@ def _packed(blocks: Iterable[_Block], limit: int) -> Iterator[_Block]:
             held.append(block)
             size += gap + len(block.text)
         else:
-            yield from _joined(held)
-            *full, held = [[piece] for piece in _cut_up(block, limit)] or [[]]
-            yield from (piece for [piece] in full)
-            size = sum(len(piece.text) for piece in held)
+            for piece in _cut_up(block, limit):
+                yield from _joined(held)
+                held, size = [piece], len(piece.text)
     yield from _joined(held)
 
 
 def _joined(held: list[_Block]) -> Iterator[_Block]:
-    if held:
+    if len(held) == 1:
+        yield held[0]
+    elif held:
         parts = [held[0].text]
         for above, block in pairwise(held):
             parts += ["\n" * (block.start - above.end), block.text]
@@ -155,6 +152,9 @@ def _joined(held: list[_Block]) -> Iterator[_Block]:
 
 
 def _cut_up(block: _Block, limit: int) -> Iterator[_Block]:
+    if len(block.text) <= limit and block.text.strip():
+        yield block
+        return
     text, line, at = block.text, block.start, 0
     while at < len(text):
         end = len(text) if len(text) - at <= limit else at + _cut(text[at : at + limit + 1], block.code)

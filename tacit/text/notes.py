@@ -213,7 +213,7 @@ def _events(yaml_text: str, fast: bool) -> Iterator[_Event]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise _NotYaml(mark.index if mark else 0, error.problem or "it cannot be read") from error
-    except (yaml.YAMLError, ValueError, LookupError) as error:
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
         # PyYAML hands "\\UFFFFFFFF" and long version numbers to chr() and int() as they are, and its parser
         # in C encodes what it gets.
         raise _NotYaml(0, str(error)) from error
@@ -592,7 +592,8 @@ def _exact_int(value: int) -> int:
 
 def _fixed(value: datetime) -> datetime:
     offset = value.utcoffset()
-    return value if offset is None else value.replace(tzinfo=timezone(offset))
+    zone = None if offset is None else timezone(offset)
+    return value.replace(tzinfo=zone, fold=0)
 
 
 # Subclasses, such as enums, are written as what they extend. The order matters: True is an int and a

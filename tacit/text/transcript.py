@@ -217,7 +217,7 @@ def _entry(place: Place, at: datetime, role: Role, line: str) -> Written:
 def _heading(place: Place, at: datetime, role: Role, kind: str = "", speaker: str | None = None) -> str:
     day = "" if at.date() == place.day else f"{at:%Y-%m-%d} "
     suffix = (f" [{kind}]" if kind else "") + (f" ({escape.inline(speaker, '()')})" if speaker else "")
-    return f"## {day}{at:%H:%M} — {role}{suffix}"
+    return f"## {day}{at.hour:02}:{at.minute:02} — {role}{suffix}"
 
 
 def _record(place: Place, at: datetime, role: Role, body: str) -> Written:

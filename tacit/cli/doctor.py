@@ -1,0 +1,65 @@
+"""Look at config, files, repository, hooks and sessions, and say what is wrong and what mends it.
+
+Changes nothing. Exit code 1 when there is an error (not for warnings).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from tacit.app import load_config
+from tacit.cli import output
+from tacit.cli.dispatch import home_option, json_option, quiet_option
+from tacit.config import Config
+from tacit.errors import ConfigError
+from tacit.model.problems import Problem
+from tacit.store.checkup import Check, checkup
+from tacit.store.home import Home, locate
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    home_option(parser)
+    json_option(parser)
+    quiet_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    home = locate(options.home, os.environ).require()
+    config, first = _config(home)
+    checks = [first, *checkup(home, config)]
+    failed = any(problem.level == "error" for check in checks for problem in check.problems)
+    if options.json:
+        output.dump([_value(check) for check in checks])
+    else:
+        _print(checks, quiet=options.quiet)
+    return 1 if failed else 0
+
+
+def _config(home: Home) -> tuple[Config, Check]:
+    try:
+        loaded = load_config(home)
+    except ConfigError as error:
+        return Config(), Check(
+            "config", "not usable", (Problem(error.where, error.what, error.hint, error.line),)
+        )
+    changed = sum(origin != "default" for origin in loaded.origins.values())
+    return loaded.config, Check("config", f"{changed} keys set", loaded.problems)
+
+
+def _print(checks: list[Check], *, quiet: bool) -> None:
+    for check in checks:
+        bad = any(problem.level == "error" for problem in check.problems)
+        mark = "error" if bad else "look" if check.problems else "ok"
+        if not quiet or check.problems:
+            output.say(f"{mark:<6} {check.name:<11} {check.found}")
+        for problem in check.problems:
+            output.say(f"       {problem}")
+
+
+def _value(check: Check) -> dict[str, object]:
+    problems = [
+        {"where": p.where, "line": p.line, "what": p.what, "todo": p.todo, "level": p.level}
+        for p in check.problems
+    ]
+    return {"name": check.name, "found": check.found, "problems": problems}

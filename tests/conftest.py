@@ -1,0 +1,155 @@
+"""What every test stands on: a fresh home, the command line, and no way out.
+
+The person who runs the tests has a home folder, a git identity and a network; no test may see any of them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+import tacit as product
+from tacit.memory import Memory
+
+# The disk syncs that the product needs make time a poor judge of a test.
+settings.register_profile(
+    "tacit", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+settings.load_profile("tacit")
+
+# Berlin, spelled out: a zone with summer time that needs no table of zones.
+ZONE = "CET-1CEST,M3.5.0,M10.5.0/3"
+_FOREIGN = ("GIT_", "XDG_", "TACIT_", "SSH_", "LC_")
+_FOREIGN_NAMES = ("EMAIL", "EDITOR", "VISUAL", "PAGER", "LANG", "COLUMNS", "NO_COLOR", "FORCE_COLOR")
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    code: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tacit:
+    """Runs the command line in a process of its own, in one home unless told otherwise."""
+
+    home: Path
+
+    def __call__(
+        self,
+        *arguments: str,
+        stdin: str | bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        timeout: float = 60.0,
+    ) -> Ran:
+        done = subprocess.run(
+            [sys.executable, "-m", "tacit", *arguments],
+            input=stdin.encode("utf-8", "surrogateescape") if isinstance(stdin, str) else stdin,
+            capture_output=True,
+            env={**os.environ, "TACIT_HOME": str(self.home), **(env or {})},
+            cwd=cwd or self.home,
+            timeout=timeout,
+        )
+        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    name: str
+    message: str
+
+    @property
+    def subject(self) -> str:
+        return self.message.split("\n", 1)[0]
+
+    def trailer(self, key: str) -> list[str]:
+        lines = [line.partition(": ") for line in self.message.split("\n")]
+        return [value for name, _, value in lines if name == key]
+
+
+@dataclass(frozen=True, slots=True)
+class GitLog:
+    """The commits of a home as git itself tells them, newest first."""
+
+    home: Path
+
+    def __call__(self, *arguments: str, root: Path | None = None) -> list[Commit]:
+        command = ["git", "-C", str(root or self.home), "log", "--format=%H%x00%B%x00", *arguments]
+        out = subprocess.run(command, capture_output=True, check=True).stdout.decode()
+        pieces = out.split("\0")
+        return [
+            Commit(name.strip(), message) for name, message in zip(pieces[::2], pieces[1::2], strict=False)
+        ]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nobody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Neither the home, the git identity, the settings nor the network of whoever runs the tests."""
+    nowhere = tmp_path_factory.mktemp("nobody")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith(_FOREIGN) or name in _FOREIGN_NAMES:
+                patch.delenv(name)
+        patch.setenv("HOME", str(nowhere))
+        patch.setenv("XDG_CONFIG_HOME", str(nowhere / ".config"))
+        patch.setenv("XDG_CACHE_HOME", str(nowhere / ".cache"))
+        patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+        patch.setenv("GIT_TERMINAL_PROMPT", "0")
+        patch.setenv("TZ", ZONE)
+        patch.setattr(socket.socket, "__init__", _only_local_sockets(socket.socket.__init__))
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def _only_local_sockets(original: object) -> object:
+    def init(self: socket.socket, family: int = -1, *rest: object, **named: object) -> None:
+        if named.get("fileno") is None and len(rest) < 3 and family != socket.AF_UNIX:
+            raise AssertionError("a test tried to reach the network")
+        assert callable(original)
+        original(self, family, *rest, **named)
+
+    return init
+
+
+@pytest.fixture(scope="session")
+def _template(tmp_path_factory: pytest.TempPathFactory, _nobody: None) -> Path:
+    root = tmp_path_factory.mktemp("template") / "home"
+    product.init(root)
+    return root
+
+
+@pytest.fixture
+def home(_template: Path, tmp_path: Path) -> Path:
+    """A home that `tacit init` made, all its own."""
+    root = tmp_path / "home"
+    shutil.copytree(_template, root, symlinks=True)
+    return root
+
+
+@pytest.fixture
+def memory(home: Path) -> Memory:
+    return product.open(home)
+
+
+@pytest.fixture
+def tacit(home: Path) -> Tacit:
+    return Tacit(home)
+
+
+@pytest.fixture
+def git_log(home: Path) -> GitLog:
+    return GitLog(home)

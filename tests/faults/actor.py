@@ -1,0 +1,137 @@
+"""The processes that faults happen to: `python -m tests.faults.actor OPERATION HOME ACKS [NAME]`.
+
+Each writes a line to ACKS after each acknowledgement: the name of the message, `note VERSION`, `sealed PATH`
+or `committed PATH`. An error that the product explains (TacitError) ends the process with code 1 and its
+text; anything else ends it with a traceback and code 3.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import tacit
+from tests.faults.said import NOTE, acknowledge, note_of, text_of, version_of
+
+
+def turn(home: Path, acks: Path, name: str) -> None:
+    """One whole conversation, said once: start, message, tool, message, end."""
+    memory = tacit.open(home)
+    session = memory.session(session_id=name, channel="test", model="none")
+    for part in _parts(session, name):
+        part()
+        acknowledge(acks, f"{name}.{part.__name__}")
+    _end(session, acks)
+
+
+def stubborn(home: Path, acks: Path, name: str) -> None:
+    """The same by a host that tries once more whatever fails, and goes on talking when the end failed."""
+    memory = tacit.open(home)
+    session = memory.session(session_id=name, channel="test", model="none")
+    for part in _parts(session, name):
+        _twice(part)
+        acknowledge(acks, f"{name}.{part.__name__}")
+    try:
+        _end(session, acks)
+    except tacit.TacitError:
+        _twice(lambda: session.message("user", text_of(f"{name}.afterwards")))
+        acknowledge(acks, f"{name}.afterwards")
+        _end(session, acks)
+
+
+def _parts(session: tacit.Session, name: str) -> Iterator[Callable[[], object]]:
+    def question() -> object:
+        return session.message("user", text_of(f"{name}.question"))
+
+    def tool() -> object:
+        return session.tool(f"{name}.tool", "notes.md", "42 lines")
+
+    def answer() -> object:
+        return session.message("agent", text_of(f"{name}.answer"))
+
+    yield from (question, tool, answer)
+
+
+def _twice(act: Callable[[], object]) -> None:
+    try:
+        act()
+    except tacit.TacitError:
+        act()
+
+
+def _end(session: tacit.Session, acks: Path) -> None:
+    sealed = session.end()
+    assert sealed is not None
+    acknowledge(acks, f"sealed {sealed.path}")
+    if sealed.commit:
+        acknowledge(acks, f"committed {sealed.path}")
+
+
+def init(home: Path, acks: Path, name: str) -> None:
+    tacit.init(home)
+    acknowledge(acks, "init")
+
+
+def adopt(home: Path, acks: Path, name: str) -> None:
+    tacit.init(home, adopt=True)
+    acknowledge(acks, "init")
+
+
+def commit(home: Path, acks: Path, name: str) -> None:
+    """What `tacit run commit` does."""
+    memory = tacit.open(home)
+    if not memory.work().waiting:
+        acknowledge(acks, "work")
+
+
+def write(home: Path, acks: Path, name: str) -> None:
+    """The next version of the note, compared and swapped."""
+    memory = tacit.open(home)
+    acknowledge(acks, f"note {_next_version(memory)}")
+
+
+def _next_version(memory: tacit.Memory) -> int:
+    note = memory.read(NOTE)
+    version = (version_of(note.text) or 0) + 1
+    memory.write(NOTE, note_of(version), replacing=note)
+    return version
+
+
+def turns(home: Path, acks: Path, name: str) -> None:
+    """Whole turns without end: a conversation, a note, now and then the work that is due."""
+    memory = tacit.open(home)
+    for number in count():
+        session = memory.session(session_id=f"{name}-{number}", channel="test", model="none")
+        for part in _parts(session, f"{name}-{number}"):
+            part()
+            acknowledge(acks, f"{name}-{number}.{part.__name__}")
+        acknowledge(acks, f"note {_next_version(memory)}")
+        _end(session, acks)
+        if number % 4 == 3:
+            memory.work()
+            acknowledge(acks, "work")
+
+
+OPERATIONS: dict[str, Callable[[Path, Path, str], None]] = {
+    operation.__name__: operation for operation in (turn, stubborn, init, adopt, commit, write, turns)
+}
+
+
+def main(arguments: list[str]) -> int:
+    operation, home, acks, *name = arguments
+    try:
+        OPERATIONS[operation](Path(home), Path(acks), name[0] if name else operation)
+    except tacit.TacitError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    except Exception:  # noqa: BLE001 - told apart from an explained error by its exit code
+        traceback.print_exc()
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

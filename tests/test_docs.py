@@ -1,0 +1,54 @@
+"""The docs say what the program does."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tacit.cli.main import COMMANDS
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="argparse folds help differently from Python 3.13 on")
+def test_the_command_reference_is_what_make_docs_writes() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tacit.cli.reference"], capture_output=True, text=True, check=True
+    )
+    assert (ROOT / "docs" / "cli.md").read_text() == done.stdout, "run: make docs"
+
+
+def test_every_command_is_in_the_reference() -> None:
+    text = (ROOT / "docs" / "cli.md").read_text()
+    assert [name for name in COMMANDS if f"## tacit {name}\n" not in text] == []
+
+
+def test_links_between_the_docs_lead_somewhere() -> None:
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    assert len(pages) > 8
+    links = [(page, target) for page in pages for target in re.findall(r"\]\(([^)#\s]+)", page.read_text())]
+    local = [(page, target) for page, target in links if "://" not in target]
+    assert [f"{page.name} -> {target}" for page, target in local if not (page.parent / target).exists()] == []
+
+
+def test_requirements_name_tests_that_exist() -> None:
+    text = (ROOT / "docs" / "requirements.md").read_text()
+    named = set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text))
+    assert named
+    for file, test in named:
+        assert (ROOT / file).is_file(), file
+        if test:
+            assert f"def {test}(" in (ROOT / file).read_text(), f"{file}::{test}"
+
+
+def test_no_file_names_a_package_address_or_a_machine_path() -> None:
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, check=True).stdout
+    for name in filter(None, listed.split(b"\0")):
+        data = (ROOT / name.decode()).read_bytes()
+        assert not re.search(rb"(^|[^A-Za-z0-9_.])/(work|farm|root)/", data), name
+        if b"lock" in name:
+            assert b"://" not in data, name
