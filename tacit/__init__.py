@@ -12,12 +12,12 @@ Names are loaded when they are first used, so that starting a command stays chea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from tacit.version import VERSION as __version__
 
+TYPE_CHECKING = False  # as in typing, which would cost every command several milliseconds
 if TYPE_CHECKING:
     import os
+    from typing import Any
 
     from tacit.capture import Session
     from tacit.config import Config

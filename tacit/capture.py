@@ -7,7 +7,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Self
 
-from tacit.errors import SessionError
+from tacit.errors import SessionError, UsageError
 from tacit.model.turns import Closing, Message, Role, Sealed, ToolCall, Turn
 from tacit.store.transcripts import Live
 from tacit.text import tokens
@@ -49,6 +49,7 @@ class Session:
         self._last: datetime | None = None
         self._last_given = False
         self._ended: Sealed | None = None
+        self._closed = False
 
     @property
     def session_id(self) -> str:
@@ -96,22 +97,23 @@ class Session:
         tokens_out: int | None = None,
     ) -> Sealed | None:
         """Seal and commit. None when nothing was said. Calling it again returns the same answer."""
-        if self._live is None or self._ended is not None:
+        if self._live is None or self._closed:
             return self._ended
         if self._live.record.path is None:
-            self._live.close()
+            self.detach()
             return None
         last = self._last if self._last_given else None
         ended = self._local(at or last or self._now())
-        said_in, said_out = _count(self._live.turns(), tokens_in, tokens_out)
+        said_in, said_out = counted(self._live.turns(), tokens_in, tokens_out)
         self._ended = self._finish(self, self._live, Closing(ended, tuple(tags), said_in, said_out))
+        self._closed = True
         return self._ended
 
     def detach(self) -> None:
         """Let go without sealing: another process goes on with this session."""
         if self._live is not None:
             self._live.close()
-            self._live = None
+            self._closed = True
 
     def __enter__(self) -> Self:
         return self
@@ -119,19 +121,23 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.end()
+        try:
+            self.end()
+        finally:
+            # What could not be sealed now is left open, for whoever opens the home next.
+            if self._live is not None:
+                self._live.close()
 
     def _append(self, hint: str, at: datetime | None, write: Callable[[Place, datetime], Written]) -> int:
         live = self._live
         if live is None:
             return 0
-        if self._ended is not None:
+        if self._closed:
             raise SessionError("This session has ended. Continue it with Memory.session(session_id=…).")
-        if at is not None and live.record.path is None and not self._started_given:
-            live.start_at(self._aware(at))
-        when = self._local(at or self._now())
-        number = live.append(hint, lambda place: write(place, when))
-        self._last, self._last_given = when, at is not None
+        said = at or self._now()
+        started = fixed_offset(self._aware(said)) if at is not None and not self._started_given else None
+        number = live.append(hint, lambda place: write(place, self._local(said)), started)
+        self._last, self._last_given = said, at is not None
         return number
 
     def _aware(self, at: datetime) -> datetime:
@@ -146,13 +152,15 @@ class Session:
 def _role(role: str) -> Role | None:
     if role not in _ROLES:
         hint = "Use .tool() for tool calls. " if role == "tool" else ""
-        raise SessionError(
+        raise UsageError(
             f"{role!r} is not a role. {hint}The roles are user, agent (or assistant) and system."
         )
     return _ROLES[role]
 
 
-def _count(turns: Sequence[Turn], given_in: int | None, given_out: int | None) -> tuple[int, int]:
+def counted(
+    turns: Sequence[Turn], given_in: int | None = None, given_out: int | None = None
+) -> tuple[int, int]:
     """What the host reported; else the tokens of what was said to the agent and by it."""
     if given_in is None:
         heard = [turn.text for turn in turns if isinstance(turn, Message) and turn.role != "agent"]

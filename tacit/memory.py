@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 
-from tacit.capture import Session, fixed_offset, to_milliseconds
+from tacit.capture import Session, counted, fixed_offset, to_milliseconds
 from tacit.config import Config
 from tacit.errors import Busy, TacitError, UsageError
 from tacit.model.notes import Note
@@ -228,7 +228,7 @@ class Memory:
         try:
             turns = live.turns()
             ended = turns[-1].at if turns else record.opening.started
-            live.seal(Closing(ended))
+            live.seal(Closing(ended, (), *counted(turns)))
             transcripts.save_record(self.home, record)
         finally:
             live.close()
@@ -253,7 +253,7 @@ class Memory:
 
     def write(self, path: str, text: str, *, replacing: Note | None) -> Note:
         """Write a note that is still what the writer read (`replacing`; None: there was none)."""
-        if path.startswith("raw/"):
+        if files.parts_of(path)[0] == "raw":
             raise UsageError("Transcripts are never edited. Write to knowledge/, topics/ or drafts/.")
         expected = None if replacing is None else files.digest(notes.encode(replacing.text))
         with files.locked(self.home.lock):
@@ -262,7 +262,7 @@ class Memory:
 
     # ------------------------------------------------------------ proof
 
-    def verify(self, tick: Callable[[int, int], None] = lambda done, total: None) -> Iterator[proof.Checked]:
+    def verify(self, tick: Callable[[int, int], None] = lambda done, total: None) -> list[proof.Checked]:
         return proof.verify(self.home, self.git, tick)
 
     # ------------------------------------------------------------ time

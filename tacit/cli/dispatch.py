@@ -9,6 +9,7 @@ from importlib import import_module
 from types import ModuleType
 
 from tacit.cli.main import COMMANDS
+from tacit.cli.output import warn
 from tacit.errors import TacitError, UsageError
 
 
@@ -20,12 +21,12 @@ def dispatch(argv: list[str]) -> int:
     if name not in COMMANDS:
         return _usage(f"{name!r} is not a command.{_nearest(name)} See: tacit --help")
     parser = parser_for(name)
-    if home is not None:
-        parser.set_defaults(home=home)
     try:
         options = parser.parse_args(arguments)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 2
+    if getattr(options, "home", None) is None:
+        options.home = home
     return _run(module_of(name), options)
 
 
@@ -38,11 +39,18 @@ def parser_for(name: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=f"tacit {name}",
         description=(module.__doc__ or "").strip(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Formatter,
         allow_abbrev=False,
     )
     module.arguments(parser)
     return parser
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """With a width of its own: without one argparse imports much to find out, for each argument."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=100)
 
 
 def home_option(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +75,7 @@ def _run(module: ModuleType, options: argparse.Namespace) -> int:
     except UsageError as error:
         return _usage(str(error))
     except TacitError as error:
-        print(f"tacit: {error}", file=sys.stderr)
+        warn(f"tacit: {error}")
         return 1
     except KeyboardInterrupt:
         print("tacit: stopped.", file=sys.stderr)
@@ -77,7 +85,7 @@ def _run(module: ModuleType, options: argparse.Namespace) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        print(f"tacit: {error.strerror or error}: {error.filename or ''}".rstrip(": "), file=sys.stderr)
+        warn(f"tacit: {error.strerror or error}: {error.filename or ''}".rstrip(": "))
         return 1
     except Exception:  # noqa: BLE001 - the outer edge: anything that arrives here is a bug, and it is said as one
         import traceback
@@ -97,7 +105,7 @@ def _global_home(argv: list[str]) -> tuple[str | None, list[str]]:
 
 
 def _usage(message: str) -> int:
-    print(f"tacit: {message}", file=sys.stderr)
+    warn(f"tacit: {message}")
     return 2
 
 

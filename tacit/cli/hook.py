@@ -24,7 +24,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     # git runs a hook at the top of the work tree, so the home is where we stand.
     home = Home(Path(options.home or os.getcwd()).resolve())
-    git = Git(home.root)
+    # `git commit -a` and `git commit PATH` are about another index than the repository's own, and name it.
+    git = Git(home.root, os.environ.get("GIT_INDEX_FILE"))
     if options.name == "post-commit":
         note_changed(home, git)
         return 0

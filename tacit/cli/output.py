@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
 
-from tacit.model.problems import Problem
-
+TYPE_CHECKING = False  # as in typing, which would cost every command several milliseconds
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from rich.progress import Progress as RichProgress
+
+    from tacit.model.problems import Problem
+
+    Progress: TypeAlias = Callable[[int, int], None]  # done, total
 
 
 def say(text: str = "") -> None:
@@ -48,10 +52,6 @@ def table(rows: Iterable[Sequence[str]], indent: str = "  ") -> None:
 def problems(found: Iterable[Problem]) -> None:
     for problem in found:
         warn(f"{problem.level}: {problem}")
-
-
-class Progress(Protocol):
-    def __call__(self, done: int, total: int) -> None: ...
 
 
 @contextmanager

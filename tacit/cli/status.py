@@ -21,7 +21,7 @@ def run(options: argparse.Namespace) -> int:
     home = locate(options.home, os.environ).require()
     seen = overview.look(home)
     if options.json:
-        output.dump(seen._asdict())
+        output.dump(vars(seen))
         return 0
     output.say(f"home         {seen.home}")
     output.say(

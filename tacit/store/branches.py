@@ -29,7 +29,7 @@ def prune_explored(git: Git, main: str, days: int, now: datetime) -> tuple[list[
 def _explored(git: Git) -> list[tuple[str, str, datetime, bool]]:
     form = "%(refname:strip=2)%00%(objectname)%00%(committerdate:iso-strict)%00%(worktreepath)"
     out = git.run("for-each-ref", f"--format={form}", "refs/heads/explore/")
-    rows = [line.split("\0") for line in out.decode("utf-8", "replace").splitlines()]
+    rows = [line.split("\0") for line in out.decode("utf-8", "replace").split("\n")[:-1]]
     return [(name, commit, datetime.fromisoformat(when), bool(place)) for name, commit, when, place in rows]
 
 

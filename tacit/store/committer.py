@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from tacit.errors import GitError
+from tacit.errors import GitError, UnsafePath
 from tacit.model.problems import Problem
 from tacit.store import files, locks, transcripts
-from tacit.store.git import SYMLINK, Blob, Change, Git, Planned, blob_name
+from tacit.store.git import EXECUTABLE, PLAIN, SYMLINK, Blob, Change, Git, Planned, blob_name
 from tacit.store.home import CONVERSATIONS, NOTE_FILES, NOTE_FOLDERS, Home
 from tacit.store.repair import clear_dead_locks, repair
 from tacit.store.transcripts import Record
@@ -46,6 +46,7 @@ class Outcome:
 class Committer:
     def __init__(self, home: Home, git: Git, now: Callable[[], datetime]) -> None:
         self._home, self._git, self._now = home, git, now
+        self._tree = files.Tree(home.root)
 
     def waits_for(self) -> str:
         """Why no commit can be made now, in words; empty when it can."""
@@ -57,9 +58,14 @@ class Committer:
         if git.branch() is None:
             return "HEAD is detached; it will be committed when you are on a branch again (git switch main)"
         lock = git.directory / "index.lock"
-        if lock.exists() and not locks.is_dead(lock, self._home.root):
+        if self._commit_is_being_written() or (lock.exists() and not locks.is_dead(lock, self._home.root)):
             return "you are in the middle of a git command; it will be committed after it"
         return ""
+
+    def _commit_is_being_written(self) -> bool:
+        """`git commit` without -a holds no lock while its editor is open, but fails if HEAD moves on."""
+        message = self._git.directory / "COMMIT_EDITMSG"
+        return message.exists() and locks.git_runs_in(self._home.root, b"commit") is True
 
     # ------------------------------------------------------------ conversations
 
@@ -71,7 +77,7 @@ class Committer:
             if why := self.waits_for():
                 self._remember_hashes(sealed)
                 return Outcome(waiting=why)
-            todo = list(sealed) if fresh else self._not_yet_in_head(sealed)
+            todo = list(sealed) if fresh and self._still_ours(sealed) else self._not_yet_in_head(sealed)
             try:
                 commits = self._commit([self._conversation(record, sha, ended) for record, sha in todo])
             except GitError as error:
@@ -88,6 +94,10 @@ class Committer:
         return Planned(
             message, [Change(record.path, data)], self._now(), about=ended or record.opening.started
         )
+
+    def _still_ours(self, sealed: Sequence[tuple[Record, str]]) -> bool:
+        """Another process may have found them sealed and committed them before we got the lock."""
+        return all(transcripts.record_file(self._home, r.opening.session_id).exists() for r, _ in sealed)
 
     def _not_yet_in_head(self, sealed: Sequence[tuple[Record, str]]) -> list[tuple[Record, str]]:
         # The commit is the receipt: after a crash between commit and clean-up it must not be made twice.
@@ -107,9 +117,10 @@ class Committer:
         git = self._git
         born = git.head() is not None
         kept = git.tree("HEAD", *NOTE_FOLDERS, *NOTE_FILES) if born else {}
-        found = sorted({*kept, *git.untracked(*NOTE_FOLDERS, *NOTE_FILES)})
-        theirs = git.staged() - self._stale() if (git.directory / "index").exists() and born else set()
-        edits, changes, left = [], {}, []
+        found = sorted({*kept, *git.present(*NOTE_FOLDERS, *NOTE_FILES)})
+        theirs = self.staged()
+        changes: dict[str, Change] = {}
+        left = []
         for path in found:
             try:
                 change = self._change(path, kept.get(path))
@@ -122,8 +133,7 @@ class Committer:
                 left.append(Problem(path, "is staged by you, so it is yours to commit.", level="warning"))
             elif change is not None:
                 changes[path] = change
-                edits.append(self._edit(change, kept.get(path)))
-        return NoteChanges(tuple(edits), changes, tuple(left))
+        return NoteChanges(self._edits(changes, kept), changes, tuple(left))
 
     def _change(self, path: str, kept: Blob | None) -> Change | Problem | None:
         if path.endswith("/"):
@@ -138,13 +148,19 @@ class Committer:
             if kept and kept.mode == SYMLINK:
                 return None
             return Problem(path, "is not a plain file, so it is not committed.", level="warning")
-        data = file.read_bytes()
-        algorithm = "sha256" if kept and len(kept.name) == 64 else "sha1"
-        return None if kept and blob_name(data, algorithm) == kept.name else Change(path, data)
+        try:
+            data = self._tree.read(path)
+        except UnsafePath as error:
+            return Problem(path, f"is not committed: {error.why}.", level="warning")
+        change = Change(path, data, EXECUTABLE if mode & stat.S_IXUSR else PLAIN)
+        return None if kept and _blob(change, len(kept.name)) == kept else change
 
-    def _edit(self, change: Change, kept: Blob | None) -> Edit:
-        before = self._git.read("HEAD", change.path) if kept else None
-        return Edit(change.path, _text(before), _text(change.data))
+    def _edits(self, changes: Mapping[str, Change], kept: Mapping[str, Blob]) -> tuple[Edit, ...]:
+        before = self._git.blobs(kept[path].name for path in changes if path in kept)
+        return tuple(
+            Edit(path, _text(before.get(kept[path].name, b"")) if path in kept else None, _text(change.data))
+            for path, change in changes.items()
+        )
 
     def commit_notes(self, compose: Callable[..., str] = commit_message.compose) -> Outcome:
         """Commit every changed note, one commit per kind. `compose` writes the message."""
@@ -191,8 +207,19 @@ class Committer:
 
     # ------------------------------------------------------------ the commit itself
 
+    def commit(self, planned: Planned) -> str:
+        """One commit of somebody who holds the home's lock and has asked `waits_for`."""
+        return self._commit([planned])[0]
+
+    def staged(self) -> set[str]:
+        """What the user has staged; what our own last commit could not tell the index is not among it."""
+        git = self._git
+        return git.staged() - self._stale() if (git.directory / "index").exists() and git.head() else set()
+
     def _commit(self, planned: Sequence[Planned]) -> list[str]:
         if not planned:
+            if self._stale():
+                self._refresh_index([], [])
             return []
         with self._marked_busy():
             try:
@@ -201,7 +228,7 @@ class Committer:
                 if not repair(self._home, self._git):
                     raise
                 commits = self._git.commit(planned)
-            self._refresh_index(planned)
+            self._refresh_index(planned, commits)
         return commits
 
     @contextmanager
@@ -215,12 +242,16 @@ class Committer:
         yield
         mark.unlink(missing_ok=True)
 
-    def _refresh_index(self, planned: Sequence[Planned]) -> None:
-        entries = dict(_index_entries(planned))
+    def _refresh_index(self, planned: Sequence[Planned], commits: Sequence[str]) -> None:
+        entries = {
+            change.path: None if change.data is None else _blob(change, len(commits[0]))
+            for plan in planned
+            for change in plan.changes
+        }
         missed = self._stale() - entries.keys()
         if missed:
             kept = self._git.tree("HEAD", *missed)
-            entries.update((path, kept[path].name if path in kept else None) for path in missed)
+            entries.update((path, kept.get(path)) for path in missed)
         if self._git.update_index(entries.items()):
             self._stale_file.unlink(missing_ok=True)
         else:
@@ -235,10 +266,9 @@ class Committer:
         return set(_string_map(self._stale_file))
 
 
-def _index_entries(planned: Sequence[Planned]) -> Iterator[tuple[str, str | None]]:
-    for plan in planned:
-        for change in plan.changes:
-            yield change.path, None if change.data is None else blob_name(change.data)
+def _blob(change: Change, length: int) -> Blob:
+    """What git has once this change is committed; `length` is that of the repository's names."""
+    return Blob(change.mode, blob_name(change.data or b"", "sha256" if length == 64 else "sha1"))
 
 
 def _string_map(file: Path) -> dict[str, str]:

@@ -42,8 +42,17 @@ _SETTINGS = {
     "commit.gpgSign": "false",
     "tag.gpgSign": "false",
     "log.showSignature": "false",
+    "log.showRoot": "true",
+    "log.mailmap": "false",
     "diff.external": "",
     "diff.ignoreSubmodules": "all",
+    "diff.noprefix": "false",
+    "diff.mnemonicPrefix": "false",
+    "diff.orderFile": "/dev/null",
+    "blame.ignoreRevsFile": "",
+    "grep.patternType": "default",
+    "i18n.logOutputEncoding": "UTF-8",
+    "trailer.separators": ":",
     "fastimport.unpackLimit": "100",
     "gc.auto": "0",
     "maintenance.auto": "false",
@@ -63,8 +72,16 @@ _ENVIRONMENT = {
     "GIT_ASKPASS": "true",
     "LC_ALL": "C",
 }
+_PLACES = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_NAMESPACE",
+)
 IDENTITY = "tacit <tacit@localhost>"
-SYMLINK = "120000"
+PLAIN, EXECUTABLE, SYMLINK = "100644", "100755", "120000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +90,7 @@ class Change:
 
     path: str
     data: bytes | None
+    mode: str = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +112,10 @@ class Blob:
 class Git:
     """One repository. Cheap to make; every method is one git process unless it says otherwise."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, index: str | None = None) -> None:
+        """`index`: another one than the repository's own, such as the one a hook is asked about."""
         self.root = root
+        self._index = {} if index is None else {"GIT_INDEX_FILE": index}
 
     @property
     def directory(self) -> Path:
@@ -115,7 +135,7 @@ class Git:
     ) -> subprocess.CompletedProcess[bytes]:
         # GIT_DIR is always given: git then neither searches parent folders nor trusts core.worktree.
         place = {"GIT_DIR": str(self.root / ".git"), "GIT_WORK_TREE": str(self.root)}
-        environment = {"PATH": os.environ.get("PATH", os.defpath), **_ENVIRONMENT, **place}
+        environment = {"PATH": os.environ.get("PATH", os.defpath), **_ENVIRONMENT, **place, **self._index}
         command = ["git", *_OPTIONS, "--no-pager", *arguments]
         try:
             return subprocess.run(
@@ -129,6 +149,8 @@ class Git:
             )
         except FileNotFoundError as error:
             raise GitError("git is not installed, or not on PATH. Install it and try again.") from error
+        except ValueError as error:
+            raise GitError("git cannot be asked about text that holds a NUL or is no Unicode.") from error
         except subprocess.TimeoutExpired as error:
             raise GitError(f"git {arguments[0]} took longer than {timeout:.0f} s and was stopped.") from error
 
@@ -178,6 +200,25 @@ class Git:
         out = self.run("ls-files", "-z", "--others", "--exclude-standard", "--", *folders)
         return [os.fsdecode(path) for path in _split(out)]
 
+    def present(self, *folders: str) -> list[str]:
+        """What `untracked` lists, and what the index has."""
+        out = self.run("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *folders)
+        return [os.fsdecode(path) for path in _split(out)]
+
+    def blobs(self, names: Iterable[str]) -> dict[str, bytes]:
+        """The bytes of many blobs in one process; one that cannot be read is left out."""
+        out = self.run("cat-file", "--batch", stdin="".join(f"{name}\n" for name in names).encode())
+        found, position = {}, 0
+        while position < len(out):
+            end = out.index(b"\n", position)
+            name, *rest = out[position:end].decode().split(" ")
+            position = end + 1
+            if rest[0] == "blob":
+                size = int(rest[1])
+                found[name] = out[position : position + size]
+                position += size + 1
+        return found
+
     def read(self, revision: str, path: str) -> bytes | None:
         done = self.attempt("cat-file", "blob", f"{revision}:{path}")
         return done.stdout if done.returncode == 0 else None
@@ -222,11 +263,11 @@ class Git:
             if (here / name).is_dir():
                 files.fsync_directory(here / name)
 
-    def update_index(self, entries: Iterable[tuple[str, str | None]]) -> bool:
+    def update_index(self, entries: Iterable[tuple[str, Blob | None]]) -> bool:
         """Tell the user's index about paths we committed (None: gone), so that `git status` stays clean.
         Best effort: when somebody holds the index, it is left alone and False comes back."""
-        zero = "0" * 40
-        lines = (f"100644 {name}\t{path}" if name else f"0 {zero}\t{path}" for path, name in entries)
+        gone = Blob("0", "0" * 40)
+        lines = (f"{(blob or gone).mode} {(blob or gone).name}\t{path}" for path, blob in entries)
         stdin = b"".join(os.fsencode(line) + b"\0" for line in lines)
         return self.attempt("update-index", "-z", "--index-info", stdin=stdin).returncode == 0
 
@@ -244,8 +285,9 @@ class Git:
         if branch is None:
             return "HEAD is detached"
         command = ["git", "-C", str(self.root), "-c", f"core.hooksPath={os.devnull}", "push", "--quiet", "--"]
-        refs = [f"refs/heads/{branch}", "refs/tags/memory/*:refs/tags/memory/*"]
-        environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
+        refs = [f"refs/heads/{branch}", "refs/tags/memory/*:refs/tags/memory/*", *self._moving_tags()]
+        foreign = {name: value for name, value in os.environ.items() if name not in _PLACES}
+        environment = {**foreign, "GIT_DIR": str(self.root / ".git"), "GIT_TERMINAL_PROMPT": "0"}
         try:
             done = subprocess.run(
                 [*command, remote, *refs], capture_output=True, env=environment, timeout=120, check=False
@@ -253,6 +295,13 @@ class Git:
         except (OSError, subprocess.TimeoutExpired) as error:
             return str(error)
         return done.stderr.decode("utf-8", "replace").strip() if done.returncode else ""
+
+    def _moving_tags(self) -> list[str]:
+        """Tags of a day or week that may not be over, as refspecs that leave them out: they still move with
+        HEAD, and a tag that was pushed could only be moved by force."""
+        periods = ("refs/tags/memory/daily/", "refs/tags/memory/weekly/")
+        out = self.run("for-each-ref", "--points-at=HEAD", "--format=^%(refname)", *periods)
+        return out.decode("utf-8", "surrogateescape").split()
 
     def init(self, branch: str) -> None:
         """A new repository, or a damaged one completed. Never touches what is there."""
@@ -290,7 +339,8 @@ def _file(change: Change) -> Iterator[bytes]:
     if change.data is None:
         yield b"D %s\n" % _quoted(change.path)
     else:
-        yield b"M 100644 inline %s\ndata %d\n" % (_quoted(change.path), len(change.data))
+        yield b"M %s inline %s\n" % (change.mode.encode(), _quoted(change.path))
+        yield b"data %d\n" % len(change.data)
         yield change.data
         yield b"\n"
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from tacit.errors import UsageError
+from tacit.errors import Busy, UsageError
 from tacit.store import files
+from tacit.store.committer import Committer
 from tacit.store.git import Change, Git, Planned
 from tacit.store.home import Home
 
@@ -69,7 +70,8 @@ class History:
             return []
         arguments = ("log", "--reverse", f"-S{text}", "--format=%x02" + _SUBJECTS, "--patch", "-U0", *_DIFF)
         out = self._git.run(*arguments, "HEAD", "--", *_SEARCHED, timeout=120)
-        return [found for block in out.split(b"\x02")[1:] for found in _learned(block, text)]
+        blocks = re.split(rb"^\x02", out, flags=re.MULTILINE)[1:]  # lines of a patch begin with + or -
+        return [found for block in blocks for found in _learned(block, text)]
 
     def blame(self, path: str) -> list[Origin]:
         """The file in runs of lines that came together."""
@@ -86,7 +88,8 @@ class History:
     ) -> list[FileDiff]:
         """What changed in the notes between two moments: a date, a span like `1 week`, a tag or a commit."""
         older, newer = self.at(since), self.at(until)
-        arguments = ("diff-tree", "-r", "-p", "-U0", *_DIFF, older or _EMPTY_TREE, newer or _EMPTY_TREE)
+        empty = _EMPTY_TREES[len(older or newer or "") == 64]
+        arguments = ("diff-tree", "-r", "-p", "-U0", *_DIFF, older or empty, newer or empty)
         out = self._git.run(*arguments, "--", *folders, timeout=120)
         return list(_file_diffs(out.decode("utf-8", "replace")))
 
@@ -120,8 +123,7 @@ class History:
         """The commit of a moment: the last one not after a date, or the one a tag or name stands for."""
         when = self._time(moment)
         if when is not None:
-            out = self._git.run("rev-list", "-1", f"--until={int(when.timestamp())}", "HEAD")
-            return out.decode().strip() or None
+            return self._last_until(max(0, int(when.timestamp())))
         name = moment if moment == "HEAD" else f"refs/tags/{moment}"
         found = self._git.resolve(name) or self._git.resolve(f"refs/heads/{moment}")
         if found is None and re.fullmatch(r"[0-9a-f]{4,64}", moment):
@@ -131,20 +133,29 @@ class History:
             raise UsageError(f"{moment!r} is not a moment in the history. {hint}")
         return found
 
+    def _last_until(self, seconds: int) -> str | None:
+        # Without the @, git takes a small number for something else than seconds since 1970.
+        out = self._git.run("rev-list", "-1", f"--until=@{seconds} +0000", "HEAD")
+        return out.decode().strip() or None
+
     def _time(self, moment: str) -> datetime | None:
         span = re.fullmatch(r"(\d{1,5}) ?(hour|day|week|month|year)s?(?: ago)?", moment)
         if span is not None:
             hours = {"hour": 1, "day": 24, "week": 168, "month": 730, "year": 8766}[span[2]]
-            return self._now() - timedelta(hours=hours * int(span[1]))
+            return self._ago(timedelta(hours=hours * int(span[1])))
         if moment == "yesterday":
-            return self._now() - timedelta(days=1)
+            return self._ago(timedelta(days=1))
         try:
             when = datetime.fromisoformat(moment)
         except ValueError:
             return None
         if len(moment) == 10:  # a bare date means the end of that day
-            when += timedelta(days=1, seconds=-1)
+            when = when.replace(hour=23, minute=59, second=59)
         return when if when.tzinfo else when.replace(tzinfo=self._now().tzinfo)
+
+    def _ago(self, span: timedelta) -> datetime:
+        now = self._now()
+        return now - min(span, now - datetime.fromtimestamp(0, now.tzinfo))
 
     # ------------------------------------------------------------ undo
 
@@ -153,15 +164,25 @@ class History:
         later edit is in the way, nothing changes."""
         commit = self.at(name)
         if commit is None:
-            raise UsageError("There is no commit yet.")
+            raise UsageError(f"There is no commit at {name}.")
+        committer = Committer(self._home, self._git, self._now)
         with files.locked(self._home.lock):
-            edits = self._reverse(commit)
+            if why := committer.waits_for():
+                raise Busy(f"Nothing was undone: {why}.")
+            edits = [edit for edit in self._reverse(commit) if edit[1] != edit[2]]
+            self._refuse_undo(commit, {path for path, _, _ in edits}, committer.staged())
             tree = files.Tree(self._home.root)
             changes = [self._apply(tree, path, old, new) for path, old, new in edits]
             subject = self.describe(commit).subject
             message = f"maintenance: undo {commit[:10]} ({subject})\n\nThis reverts commit {commit}.\n"
-            made = self._git.commit([Planned(message, changes, self._now())])
-        return made[0]
+            return committer.commit(Planned(message, changes, self._now()))
+
+    def _refuse_undo(self, commit: str, paths: set[str], staged: set[str]) -> None:
+        if not paths:
+            raise UsageError(f"There is nothing to undo: what {commit[:10]} did is gone already.")
+        if theirs := sorted(paths & staged):
+            what = f"{', '.join(theirs)} is staged by you, so nothing was undone."
+            raise UsageError(f"{what} Commit it or take it back with: git restore --staged PATH")
 
     def _reverse(self, commit: str) -> list[tuple[str, bytes | None, bytes | None]]:
         """Per file: what is on disk now and what it becomes. Raises before anything is written."""
@@ -206,7 +227,11 @@ class History:
         return Change(path, new)
 
 
-_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+# What git calls a tree without files, in repositories with SHA-1 and with SHA-256 names.
+_EMPTY_TREES = (
+    "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+)
 
 
 def _commit(line: str) -> Commit:
@@ -239,12 +264,25 @@ def _file_diffs(patch: str) -> Iterator[FileDiff]:
 
 
 def _diff_path(head: str) -> str:
-    for prefix in ("+++ b/", "--- a/"):
-        for line in head.split("\n"):
-            if line.startswith(prefix):
-                return line[len(prefix) :].rstrip("\t")
-    first = head.split("\n", maxsplit=1)[0]
-    return first[: len(first) // 2].removeprefix("a/")
+    """Names with quotes, newlines and the like come quoted. A file without lines is named in the first only,
+    twice and after one of two prefixes of the same length."""
+    first, *lines = head.split("\n")
+    named = [line[4:].rstrip("\t") for line in lines if line.startswith(("+++ ", "--- "))]
+    name = next((name for name in reversed(named) if name != "/dev/null"), first[: len(first) // 2])
+    return _unquoted(name)[2:]
+
+
+def _unquoted(name: str) -> str:
+    if not name.startswith('"'):
+        return name
+    return re.sub(r"\\([0-7]{3}|.)", _unescaped, name[1:-1])
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1]
+    if len(code) == 3:
+        return chr(int(code, 8))
+    return {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}.get(code, code)
 
 
 def _origins(porcelain: str) -> list[Origin]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,13 +15,14 @@ from tacit.store.git import Git
 from tacit.store.home import CONVERSATIONS, Home
 
 NAMES = ("pre-commit", "post-commit")
+_SHELL = "#!/bin/sh\n"
 
 
 def shim(program: str, name: str) -> str:
     """A commit must not fail because tacit was uninstalled, so a missing program only says so."""
-    quoted = "'" + program.replace("'", "'\\''") + "'"
-    missing = f'echo "tacit is gone from {program}: checks skipped. Repair with: tacit init" >&2'
-    return f"#!/bin/sh\nif [ -x {quoted} ]; then exec {quoted} hook {name}; else {missing}; fi\n"
+    called = shlex.quote(program)
+    said = shlex.quote(f"tacit is gone from {program}: checks skipped. Repair with: tacit init")
+    return f"{_SHELL}if [ -x {called} ]; then exec {called} hook {name}; else echo {said} >&2; fi\n"
 
 
 def install(git: Git, program: str) -> list[Problem]:
@@ -34,16 +36,25 @@ def install(git: Git, program: str) -> list[Problem]:
         if (
             hook.exists()
             and (there := hook.read_text(errors="replace")).strip()
-            and not _is_ours(there, name)
+            and not _is_shim(there, name)
         ):
-            todo = f"To have tacit check commits too, add this line to it: {program} hook {name}"
-            problems.append(Problem(f".git/hooks/{name}", "is yours and was kept.", todo, level="warning"))
+            if not _calls(there, name):
+                problems.append(_kept(program, name))
         elif not hook.exists() or hook.read_text(errors="replace") != text:
             files.replace(hook, text.encode(), mode=0o755)
     return problems
 
 
-def _is_ours(text: str, name: str) -> bool:
+def _kept(program: str, name: str) -> Problem:
+    todo = f"To have tacit check commits too, add this line to it: {shlex.quote(program)} hook {name}"
+    return Problem(f".git/hooks/{name}", "is yours and was kept.", todo, level="warning")
+
+
+def _is_shim(text: str, name: str) -> bool:
+    return text.startswith(f"{_SHELL}if [ -x ") and text.count("\n") == 2 and f" hook {name}; else " in text
+
+
+def _calls(text: str, name: str) -> bool:
     return "tacit" in text and f"hook {name}" in text
 
 
@@ -52,7 +63,7 @@ def installed(git: Git) -> dict[str, bool]:
     for name in NAMES:
         hook = git.directory / "hooks" / name
         executable = hook.is_file() and bool(hook.stat().st_mode & stat.S_IXUSR)
-        found[name] = executable and _is_ours(hook.read_text(errors="replace"), name)
+        found[name] = executable and _calls(hook.read_text(errors="replace"), name)
     return found
 
 
@@ -70,9 +81,11 @@ def _check(git: Git, status: str, path: str, limits: tuple[int, int, int]) -> li
         return []
     if path.startswith(f"{CONVERSATIONS}/"):
         return _transcript(git, status, path)
-    if path == "knowledge/memory/MEMORY.md" and status != "D":
+    if status in "DR":  # of a rename this is the old name
+        return []
+    if path == "knowledge/memory/MEMORY.md":
         return memory_size(_staged_text(git, path), path, *limits)
-    if path.startswith("topics/") and status != "D" and b"triggers:" not in _staged_text(git, path):
+    if path.startswith("topics/") and b"triggers:" not in _staged_text(git, path):
         todo = "Add `triggers:` to its frontmatter."
         return [Problem(path, "has no triggers, so nothing will ever wake it.", todo, level="warning")]
     return []
@@ -84,10 +97,15 @@ def _staged(git: Git) -> Iterable[tuple[str, str]]:
         return [
             ("A", os.fsdecode(path)) for path in git.run("ls-files", "-z", "--cached").split(b"\0") if path
         ]
-    out = git.run("diff-index", "--cached", "--no-renames", "--raw", "--no-abbrev", "-z", "HEAD", "--")
-    pieces = [piece for piece in out.split(b"\0") if piece]
-    rows = zip(pieces[::2], pieces[1::2], strict=True)
-    return [(meta.split()[4][:1].decode(), os.fsdecode(path)) for meta, path in rows]
+    out = git.run("diff-index", "--cached", "-M90%", "--raw", "--no-abbrev", "-z", "HEAD", "--")
+    pieces = iter(out.split(b"\0")[:-1])
+    rows = []
+    for meta in pieces:
+        status, path = meta.split()[4][:1].decode(), os.fsdecode(next(pieces))
+        rows.append((status, path))
+        if status == "R":
+            rows.append(("A", os.fsdecode(next(pieces))))
+    return rows
 
 
 def _staged_text(git: Git, path: str) -> bytes:
@@ -99,7 +117,7 @@ def _transcript(git: Git, status: str, path: str) -> list[Problem]:
         what = "is a sealed transcript and would be deleted; `tacit verify` will name it as missing."
         return [Problem(path, what, level="warning")]
     if status != "A":
-        todo = f"Take it back with: git restore --staged --worktree -- '{path}'"
+        todo = f"Take it back with: git restore --staged --worktree -- {shlex.quote(path)}"
         return [Problem(path, "is a sealed transcript, and those do not change.", todo)]
     if not _staged_text(git, path).startswith(b"---"):
         return [Problem(path, "does not begin with frontmatter (`---`).", "See docs/format.md.")]
@@ -131,7 +149,7 @@ def note_changed(home: Home, git: Git) -> list[str]:
     arguments = ("diff-tree", "--root", "-m", "-r", "-z", "--name-only", "--no-commit-id", "--no-renames")
     out = git.run(*arguments, "HEAD", "--", "knowledge", "topics", "raw/conversations", "archive")
     paths = sorted({os.fsdecode(path) for path in out.split(b"\0") if path})
-    if paths:
+    if paths and home.private.is_dir():  # a linked work tree has none
         line = json.dumps({"commit": git.head(), "paths": paths}) + "\n"
         fd = os.open(
             home.private / "changed.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600

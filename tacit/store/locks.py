@@ -14,27 +14,29 @@ from pathlib import Path
 _AGE = 60.0  # without /proc to ask, or for a lock we cannot place, this many seconds mean dead
 
 
-def git_runs_in(root: Path) -> bool | None:
-    """Whether a git process works in this repository; None where the system cannot tell."""
+def git_runs_in(root: Path, command: bytes = b"") -> bool | None:
+    """Whether a git process (of this command) works in this repository; None where the system cannot tell."""
     if not os.path.isdir("/proc/self/fd"):
         return None
-    return any(_works_in(pid, str(root)) for pid in _processes())
+    place = os.path.realpath(root)
+    return any(_works_in(pid, place, command) for pid in _processes())
 
 
 def _processes() -> Iterator[str]:
     return (name for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid())
 
 
-def _works_in(pid: str, root: str) -> bool:
+def _works_in(pid: str, root: str, command: bytes) -> bool:
     try:
-        with open(f"/proc/{pid}/comm") as file:
-            if not file.read().startswith("git"):
+        with open(f"/proc/{pid}/comm", "rb") as name:
+            if not name.read().startswith(b"git"):
                 return False
-        here = os.path.realpath(f"/proc/{pid}/cwd")
-        if (here + "/").startswith(root + "/"):
-            return True
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return os.fsencode(root) in file.read()
+            called = file.read()
+        if command and command not in called.split(b"\0"):
+            return False
+        here = os.path.realpath(f"/proc/{pid}/cwd")
+        return (here + "/").startswith(root + "/") or os.fsencode(root) in called
     except OSError:
         return False  # it ended while we looked, or it is another user's
 

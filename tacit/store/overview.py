@@ -6,19 +6,20 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from tacit.store.home import CONVERSATIONS, NOTE_FOLDERS, Home
 
 
-class Overview(NamedTuple):
+class Overview:
+    """What there is to see. A plain class, for the same reason as everything else here."""
+
     home: str
-    branch: str
+    branch: str  # empty: HEAD is detached
     commit: str
     transcripts: int
     last_transcript: str
     notes: int
-    edited: int
+    edited: int  # notes changed after the branch last moved
     open: list[str]
     left_open: list[str]
     waiting: list[str]
@@ -26,22 +27,17 @@ class Overview(NamedTuple):
 
 def look(home: Home) -> Overview:
     root = str(home.root)
-    branch, commit, committed_at = _head(root)
+    seen = Overview()
+    seen.home = root
+    seen.branch, seen.commit, moved = _head(root)
     conversations = sorted(path for path, _ in _files(root, CONVERSATIONS))
+    seen.transcripts = len(conversations)
+    seen.last_transcript = conversations[-1] if conversations else ""
     notes = [changed for folder in NOTE_FOLDERS for _, changed in _files(root, folder)]
-    alive, left, waiting = _sessions(root)
-    return Overview(
-        home=root,
-        branch=branch,
-        commit=commit,
-        transcripts=len(conversations),
-        last_transcript=conversations[-1] if conversations else "",
-        notes=len(notes),
-        edited=sum(changed > committed_at for changed in notes),
-        open=alive,
-        left_open=left,
-        waiting=waiting,
-    )
+    seen.notes = len(notes)
+    seen.edited = sum(changed > moved for changed in notes)
+    seen.open, seen.left_open, seen.waiting = _sessions(root)
+    return seen
 
 
 def _head(root: str) -> tuple[str, str, float]:
@@ -50,14 +46,23 @@ def _head(root: str) -> tuple[str, str, float]:
     if not text.startswith("ref: "):
         return "", text, 0.0
     ref = text[5:]
-    try:
-        return (
-            ref.removeprefix("refs/heads/"),
-            _read(f"{root}/.git/{ref}").strip(),
-            os.stat(f"{root}/.git/{ref}").st_mtime,
-        )
-    except OSError:
-        return ref.removeprefix("refs/heads/"), "", 0.0
+    commit = _read(f"{root}/.git/{ref}").strip() or _packed(root, ref)
+    return ref.removeprefix("refs/heads/"), commit, _changed(f"{root}/.git/logs/{ref}", f"{root}/.git/{ref}")
+
+
+def _packed(root: str, ref: str) -> str:
+    """`git gc` moves branches into one file."""
+    lines = (line.partition(" ") for line in _read(f"{root}/.git/packed-refs").split("\n"))
+    return next((commit for commit, _, name in lines if name == ref), "")
+
+
+def _changed(*paths: str) -> float:
+    for path in paths:
+        try:
+            return os.stat(path).st_mtime
+        except OSError:
+            continue
+    return 0.0
 
 
 def _read(path: str) -> str:
@@ -91,11 +96,11 @@ def _sessions(root: str) -> tuple[list[str], list[str], list[str]]:
     for name in sorted(_names(f"{root}/.tacit/sessions")):
         try:
             record = json.loads(_read(f"{root}/.tacit/sessions/{name}"))
-            path, detached = record["path"], record["detached"]
+            path, detached, session_id = record["path"], record["detached"], record["opening"]["session_id"]
         except (ValueError, KeyError, TypeError):
             continue
         if path is None:
-            alive.append(f"{record['opening']['session_id']} (no message yet)")
+            alive.append(f"{session_id} (no message yet)")
         elif not os.access(f"{root}/{path}", os.F_OK):
             continue
         elif not os.stat(f"{root}/{path}").st_mode & 0o200:

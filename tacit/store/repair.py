@@ -116,8 +116,9 @@ def _branch(git: Git) -> Iterator[Finding]:
     if branch is None:
         return
     ref = git.directory / "refs" / "heads" / branch
-    written = ref.read_bytes().strip() if ref.is_file() else b""
-    if not ref.is_file() or (written and _readable(git, written.decode("ascii", "replace"))):
+    log = git.directory / "logs" / "refs" / "heads" / branch
+    unborn = not (ref.is_file() or log.is_file())
+    if unborn or _readable(git, f"refs/heads/{branch}"):
         return
     last = _last_readable(git, branch)
     what = f"branch {branch} points at a commit that did not survive."
@@ -149,15 +150,20 @@ def _names_in(line: bytes) -> list[str]:
 
 
 def _move_back(git: Git, ref: Path, name: str) -> None:
-    _set_aside_object(git, ref.read_bytes().strip().decode("ascii", "replace"))
+    if ref.is_file():
+        _set_aside_object(git, ref.read_bytes().strip().decode("ascii", "replace"))
+    files.make_directories(ref.parent, 0o755)
     files.replace(ref, f"{name}\n".encode(), mode=0o644)
     git.sync()
+    # The index still has what the lost commit held, which would now look like staged work of the user's.
+    if (git.directory / "index").exists():
+        _renew_index(git, git.directory / "index")
 
 
 def _set_aside_object(git: Git, name: str) -> None:
     loose = git.directory / "objects" / name[:2] / name[2:]
     if name and loose.is_file():
-        loose.rename(loose.with_name(f"{loose.name}.broken"))
+        loose.rename(git.directory / f"{name}.broken")
 
 
 def _index(git: Git) -> Iterator[Finding]:
@@ -176,24 +182,21 @@ def _renew_index(git: Git, index: Path) -> None:
 
 
 def _empty_objects(home: Home, git: Git) -> Iterator[Finding]:
-    """Loose objects of no bytes: what a power cut leaves of a file that was never synced."""
-    empty = [path for path in git.directory.glob("objects/??/*") if path.stat().st_size == 0]
-    if not empty:
-        return
-    wanted = {path.parent.name + path.name: path for path in empty}
-    for name, path in list(wanted.items()):
+    """Loose objects of no bytes: what a power cut leaves of a file that was never synced. git takes them for
+    there, so a commit that needs one again would be broken too: they always go."""
+    for path in [path for path in git.directory.glob("objects/??/*") if path.stat().st_size == 0]:
+        name = path.parent.name + path.name
         source = _file_of(home, git, name)
-        what = f"object {name[:10]} is empty."
         if source is not None:
-            yield _finding(
-                f".git/objects/{path.parent.name}",
-                what,
-                f"`tacit init` makes it anew from {source.relative_to(home.root)}.",
-                lambda path=path, source=source: _write_again(git, path, source),  # type: ignore[misc]
-            )
-        elif git.attempt("cat-file", "-e", name).returncode:
-            todo = "No file on disk has its bytes. Restore it from a backup or a clone (git fetch)."
-            yield _finding(f".git/objects/{path.parent.name}", what, todo)
+            todo = f"`tacit init` makes it anew from {source.relative_to(home.root)}."
+        else:
+            todo = "`tacit init` removes it. If history needs it, restore it from a backup (git fetch)."
+        yield _finding(
+            f".git/objects/{path.parent.name}",
+            f"object {name[:10]} is empty.",
+            todo,
+            lambda path=path, source=source: _write_again(git, path, source),  # type: ignore[misc]
+        )
 
 
 def _file_of(home: Home, git: Git, name: str) -> Path | None:
@@ -207,8 +210,9 @@ def _file_of(home: Home, git: Git, name: str) -> Path | None:
     return None
 
 
-def _write_again(git: Git, empty: Path, source: Path) -> None:
-    empty.chmod(0o600)
+def _write_again(git: Git, empty: Path, source: Path | None) -> None:
     empty.unlink()
+    if source is None:
+        return
     git.run("hash-object", "-w", "--no-filters", "--stdin", stdin=source.read_bytes())
     git.sync()

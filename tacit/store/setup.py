@@ -65,7 +65,7 @@ def _refuse(home: Home, adopt: bool) -> None:
     root = home.root
     if root.exists() and not root.is_dir():
         raise HomeError(f"{root} is a file. Choose a folder that does not exist yet, or an empty one.")
-    if root in (Path("/"), Path.home()):
+    if root.resolve() in (Path("/"), Path.home().resolve()):
         raise HomeError(
             f"{root} itself cannot be a home. Choose a folder inside it, such as {Path.home() / 'tacit'}."
         )
@@ -96,7 +96,7 @@ def _lay_out(home: Home, starter: Mapping[str, bytes], program: str, report: Rep
             report.made.append(path)
     report.warnings.extend(hooks.install(git, program))
     report.warnings.extend(_lfs())
-    report.commit = _first_commit(home, git, report, now)
+    report.commit = _first_commit(home, git, starter, report, now)
     _write_missing(home.trust, b"made by tacit init on this machine\n")
 
 
@@ -130,21 +130,23 @@ def _lfs() -> list[Problem]:
     return [Problem(".gitattributes", what, "Install git-lfs to keep the repository small.", level="warning")]
 
 
-def _first_commit(home: Home, git: Git, report: Report, now: datetime) -> str | None:
-    made = [path for path in report.made if path != ".git"]
+def _first_commit(
+    home: Home, git: Git, starter: Mapping[str, bytes], report: Report, now: datetime
+) -> str | None:
+    """Commit what was made now, and what was made by a run that was cut short before its commit."""
+    kept = git.tree("HEAD", *starter) if git.head() else {}
+    made = [
+        path
+        for path, data in starter.items()
+        if path in report.made or (path not in kept and (home.root / path).read_bytes() == data)
+    ]
     if not made or git.branch() is None or git.in_progress():
         return None
     changes = [Change(path, (home.root / path).read_bytes()) for path in made]
     message = "maintenance: lay out the home\n\n" + "".join(f"- {path}\n" for path in made)
     commit = git.commit([Planned(message, changes, now)])[0]
-    entries = [(path, blob) for path, blob in _blobs(git, made)]
-    git.update_index(entries)
+    git.update_index(git.tree("HEAD", *made).items())
     return commit
-
-
-def _blobs(git: Git, paths: list[str]) -> list[tuple[str, str | None]]:
-    kept = git.tree("HEAD", *paths)
-    return [(path, kept[path].name) for path in paths if path in kept]
 
 
 def starter_files(folder: Path, config: str) -> dict[str, bytes]:

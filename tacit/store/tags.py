@@ -17,17 +17,18 @@ class Tag:
     commit: str
     when: datetime
     subject: str
+    annotated: bool = False
 
 
 def tags(git: Git) -> list[Tag]:
     form = "%(refname)%00%(objectname)%00%(*objectname)%00%(creatordate:iso-strict)%00%(contents:subject)"
     out = git.run("for-each-ref", "--sort=creatordate", f"--format={form}", "refs/tags/memory/")
     found = []
-    for line in out.decode("utf-8", "replace").splitlines():
+    for line in out.decode("utf-8", "replace").split("\n")[:-1]:
         name, own, peeled, when, subject = line.split("\0")
-        found.append(
-            Tag(name.removeprefix("refs/tags/"), peeled or own, datetime.fromisoformat(when), subject)
-        )
+        if when:  # else it names no commit
+            short = name.removeprefix("refs/tags/")
+            found.append(Tag(short, peeled or own, datetime.fromisoformat(when), subject, bool(peeled)))
     return found
 
 
@@ -35,16 +36,23 @@ def tag_periods(git: Git, now: datetime, *, daily: bool, weekly: bool) -> list[s
     """Tag each day and ISO week that has commits, at its last one. Today's tag moves until the day is over;
     the week is tagged on its Sunday. Days and a week that were missed are caught up."""
     made = []
-    known = {tag.name: tag.commit for tag in tags(git)}
+    known = {tag.name: tag for tag in tags(git)}
     periods = [*(_days(now) if daily else ()), *(_weeks(now) if weekly else ())]
+    commits = _commits_since(git, min((begin for _, begin, _ in periods), default=now))
     for name, begin, end in periods:
-        if name in known and end <= now:
-            continue
-        commit = _last_commit_within(git, begin, end)
-        if commit and known.get(name) != commit:
-            git.set_ref(f"refs/tags/{name}", commit, old=known.get(name))
+        commit = next((commit for commit, when in commits if begin <= when < end), None)
+        old = known.get(name)
+        if commit and _may_move(git, old, commit):
+            git.set_ref(f"refs/tags/{name}", commit, old=old.commit if old else None)
             made.append(name)
     return made
+
+
+def _may_move(git: Git, old: Tag | None, commit: str) -> bool:
+    """Only forward, so that a merge of older work changes no past day; and never a tag made by hand."""
+    if old is None or old.annotated:
+        return old is None
+    return old.commit != commit and git.is_ancestor(old.commit, commit)
 
 
 def _days(now: datetime) -> list[tuple[str, datetime, datetime]]:
@@ -62,10 +70,11 @@ def _midnight(now: datetime) -> datetime:
     return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def _last_commit_within(git: Git, begin: datetime, end: datetime) -> str | None:
-    since, until = int(begin.timestamp()), int(end.timestamp()) - 1
-    out = git.run("rev-list", "-1", f"--since={since}", f"--until={until}", "HEAD")
-    return out.decode().strip() or None
+def _commits_since(git: Git, begin: datetime) -> list[tuple[str, datetime]]:
+    """Newest first."""
+    out = git.run("rev-list", "--timestamp", f"--since=@{max(0, int(begin.timestamp()))} +0000", "HEAD")
+    rows = [line.split() for line in out.decode().splitlines()]
+    return [(name, datetime.fromtimestamp(int(when), begin.tzinfo)) for when, name in rows]
 
 
 def snapshot(git: Git, name: str, kind: str = "milestone") -> str:

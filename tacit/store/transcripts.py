@@ -13,7 +13,7 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -46,10 +46,12 @@ def load(home: Home, path: str) -> Transcript:
 
 
 def is_sealed(file: Path) -> bool:
-    """Sealed transcripts have an end; we wrote the head, so the first bytes are enough to tell."""
+    """Sealed transcripts have an end; we wrote the head, so nobody has to parse it to tell."""
     with file.open("rb") as opened:
-        head = opened.read(4096)
-    return b"\nended: " in head.split(b"\n---", 2)[0] + b"\n"
+        head = opened.read(64 * 1024)
+        while b"\n---" not in head and (more := opened.read(65536)):  # a very long name of a session
+            head += more
+    return b"\nended: " in head.partition(b"\n---")[0]
 
 
 # ---------------------------------------------------------------- records of open sessions
@@ -74,8 +76,11 @@ def find_record(home: Home, session_id: str) -> Record | None:
 def records(home: Home) -> list[Record]:
     if not home.sessions.is_dir():
         return []
-    found = [_read_record(file) for file in sorted(home.sessions.glob("*.json"))]
-    return [record for record in found if record is not None]
+    found = {file: _read_record(file) for file in sorted(home.sessions.glob("*.json"))}
+    readable = [record for record in found.values() if record is not None]
+    if any(record is None and file.exists() for file, record in found.items()):
+        readable.extend(strays(home, readable))
+    return readable
 
 
 def drop_record(home: Home, record: Record) -> None:
@@ -92,9 +97,9 @@ def _read_record(file: Path) -> Record | None:
         return None  # a record is a convenience: the transcript itself is found by `strays`
 
 
-def strays(home: Home) -> Iterator[Record]:
+def strays(home: Home, named: Sequence[Record] = ()) -> Iterator[Record]:
     """Unsealed transcripts that no record names: .tacit was deleted, or never travelled with the files."""
-    known = {record.path for record in records(home)}
+    known = {record.path for record in named}
     for path in files.Tree(home.root).files(CONVERSATIONS):
         if path.endswith(".md") and path not in known and not is_sealed(home.root / path):
             parsed = load(home, path)
@@ -116,6 +121,8 @@ class Live:
         self._home, self.record = home, record
         self._mutex = threading.Lock()
         self._fd = -1
+        self._closed = False
+        self._process = os.getpid()
         self._size = 0  # bytes that are known to be on disk
         self._suspect = False
         self._place = Place(0, None, record.opening.started.date())
@@ -123,25 +130,19 @@ class Live:
         if record.path is not None:
             self._open(self._home.root / record.path, wait)
 
-    def start_at(self, started: datetime) -> None:
-        """The conversation turns out to have begun at another moment; possible until its first record."""
-        if self.record.path is None:
-            self.record = replace(self.record, opening=replace(self.record.opening, started=started))
-            self._place = Place(0, None, started.date())
-
-    def append(self, hint: str, write: Callable[[Place], Written]) -> int:
+    def append(self, hint: str, write: Callable[[Place], Written], started: datetime | None = None) -> int:
         """Keep one record and return its number. `write` renders it for its place in the file; `hint` names
-        the file if this is its first record."""
+        the file if this is its first record, and `started` is then when the conversation began."""
+        self._require_own()
         with self._mutex, files.explained("keep this message"):
-            written = write(self._place)
-            if self._fd >= 0:
-                self._add(written.text)
-            elif self.record.path is None:
-                self._create(hint, written.text)
-            else:
+            if self._closed:
                 raise SessionError("This session is closed. Continue it with Memory.session(session_id=…).")
-            self._place = written.place
-            return written.place.number
+            if self._fd < 0 and started is not None:
+                self.record = replace(self.record, opening=replace(self.record.opening, started=started))
+                self._place = Place(0, None, started.date())
+            if self._fd >= 0 or not self._create(hint, write):
+                self._add(write(self._place))
+            return self._place.number
 
     def turns(self) -> tuple[Turn, ...]:
         if self.record.path is None:
@@ -150,6 +151,7 @@ class Live:
 
     def seal(self, closing: Closing) -> str:
         """Write the final frontmatter, make the file read-only, and return its hash."""
+        self._require_own()
         with self._mutex, files.explained("seal the transcript"):
             if self.record.path is None or self._fd < 0:
                 raise SessionError("There is nothing to seal: the session is closed or has no message.")
@@ -165,13 +167,27 @@ class Live:
         with self._mutex:
             self._release()
 
+    def _require_own(self) -> None:
+        # A child made by fork shares the file and its lock, but not what we know of them.
+        if os.getpid() != self._process:
+            raise SessionError(
+                "This session belongs to the process that began it. Begin one in this process."
+            )
+
     def _release(self) -> None:
+        self._closed = True
         if self._fd >= 0:
+            if os.getpid() == self._process:
+                fcntl.flock(self._fd, fcntl.LOCK_UN)  # closing is not enough while a child has the file too
             os.close(self._fd)
             self._fd = -1
 
     def _text(self) -> str:
-        return _read_at(self._fd, self._size).decode("utf-8", "surrogateescape")
+        if self._fd < 0 and self.record.path is not None:
+            data = (self._home.root / self.record.path).read_bytes()
+        else:
+            data = _read_at(self._fd, self._size)
+        return data.decode("utf-8", "surrogateescape")
 
     def _open(self, file: Path, wait: float) -> None:
         fd = os.open(file, _APPEND)
@@ -187,20 +203,27 @@ class Live:
         self._fd, self._size = fd, os.fstat(fd).st_size
         self._place, self._torn = form.place_after(self._text(), self.record.opening.started)
 
-    def _create(self, hint: str, first: str) -> None:
-        name = form.slug(hint)
-        data = (form.begin(self.record.opening, name) + first).encode()
+    def _create(self, hint: str, write: Callable[[Place], Written]) -> bool:
+        """Begin the file with its first record; False when another process began it meanwhile."""
+        name, opening = form.slug(hint), self.record.opening
         with files.locked(self._home.private / "sessions.lock"):
-            path = _free_path(self._home, self.record.opening, name)
-            record = replace(self.record, path=path, name=name)
-            save_record(self._home, record)
-            self._fd = _create_locked(self._home.root / path, data)
-        self.record, self._size = record, len(data)
+            begun = _begun(self._home, opening.session_id)
+            if begun is None:
+                first = write(self._place)
+                data = (form.begin(opening, name) + first.text).encode()
+                record = replace(self.record, path=_free_path(self._home, opening, name), name=name)
+                save_record(self._home, record)
+                self._fd = _create_locked(self._home.root / str(record.path), data)
+                self.record, self._size, self._place = record, len(data), first.place
+                return True
+        self.record = begun
+        self._open(self._home.root / str(begun.path), wait=5.0)
+        return False
 
-    def _add(self, text: str) -> None:
+    def _add(self, record: Written) -> None:
         if self._suspect:
             self._rewrite()
-        data = ((form.TORN if self._torn else "") + text).encode()
+        data = ((form.TORN if self._torn else "") + record.text).encode()
         try:
             written = os.write(self._fd, data)
             if written != len(data):
@@ -216,13 +239,13 @@ class Live:
                 os.ftruncate(self._fd, self._size)
             raise
         self._size += len(data)
-        self._torn = False
+        self._place, self._torn = record.place, False
 
     def _rewrite(self) -> None:
         assert self.record.path is not None
         file = self._home.root / self.record.path
         fresh = _create_locked(file, _read_at(self._fd, self._size))
-        self._release()
+        os.close(self._fd)
         self._fd, self._suspect = fresh, False
 
 
@@ -232,6 +255,14 @@ def _read_at(fd: int, size: int) -> bytes:
         pieces.append(piece)
         position += len(piece)
     return b"".join(pieces)
+
+
+def _begun(home: Home, session_id: str) -> Record | None:
+    record = find_record(home, session_id)
+    if record is None or record.path is None or record.opening.session_id != session_id:
+        return None
+    file = home.root / record.path
+    return record if file.exists() and not is_sealed(file) else None
 
 
 def _free_path(home: Home, opening: Opening, name: str) -> str:

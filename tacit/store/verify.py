@@ -7,7 +7,9 @@ without a recorded hash (written and committed by hand) is held against the comm
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -70,19 +72,32 @@ def first_blobs(git: Git, wanted: set[str]) -> dict[str, str]:
     return {path: blob for path, blob in blobs.items() if path in wanted}
 
 
-def verify(home: Home, git: Git, tick: Callable[[int, int], None]) -> Iterator[Checked]:
-    """Check every transcript; `tick(done, all)` after each."""
-    hashes = recorded(git)
+def verify(home: Home, git: Git, tick: Callable[[int, int], None]) -> list[Checked]:
+    """Check every transcript; `tick(done, all)` after each. git reads its log while we hash."""
     found = [path for path in files.Tree(home.root).files(CONVERSATIONS) if path.endswith(".md")]
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        asked = pool.submit(recorded, git)
+        digests = _digests(str(home.root), found, tick)
+        hashes = asked.result()
     blobs = first_blobs(git, {path for path in found if path not in hashes})
-    for number, path in enumerate(found, 1):
-        yield _check(home, path, hashes.get(path), blobs.get(path))
-        tick(number, len(found))
-    present = set(found)
-    for path in sorted(hashes.keys() - present):
-        yield Checked(
-            path, "missing", "It was sealed and committed; restore it with: git checkout HEAD -- <path>"
-        )
+    checked = [
+        Checked(path, "proved")
+        if digests[path] == hashes.get(path)
+        else _check(home, path, hashes.get(path), blobs.get(path))
+        for path in found
+    ]
+    todo = "It was sealed and committed; restore it with: git checkout HEAD -- <path>"
+    return checked + [Checked(path, "missing", todo) for path in sorted(hashes.keys() - digests.keys())]
+
+
+def _digests(root: str, paths: list[str], tick: Callable[[int, int], None]) -> dict[str, str]:
+    found = {}
+    for number, path in enumerate(paths, 1):
+        found[path] = ""
+        with suppress(OSError), open(f"{root}/{path}", "rb", buffering=0) as file:
+            found[path] = files.digest(file.read())
+        tick(number, len(paths))
+    return found
 
 
 def _check(home: Home, path: str, sha256: str | None, blob: str | None) -> Checked:

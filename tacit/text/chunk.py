@@ -11,7 +11,6 @@ wants fewer can take a slice and say so. Time grows with the length of the file,
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections import Counter
@@ -67,15 +66,15 @@ def chunks(text: str, limit: int = LIMIT) -> list[Chunk]:
     seen: Counter[bytes] = Counter()
     found = []
     for section, lines in _sections(scan(body.removeprefix(BOM), head.count("\n") + 1)):
-        prefix = f"{_VERSION}\n{json.dumps(section)}\n".encode()
+        prefix = "\n".join((_VERSION, str(len(section)), *section, ""))
         for block in _packed(_blocks(lines), limit):
             name = _name(prefix, block.text, seen)
             found.append(Chunk(name, section, block.start, block.end, block.text))
     return found
 
 
-def _name(prefix: bytes, text: str, seen: Counter[bytes]) -> str:
-    digest = sha256(prefix + text.encode("utf-8", "surrogatepass")).digest()
+def _name(prefix: str, text: str, seen: Counter[bytes]) -> str:
+    digest = sha256((prefix + text).encode("utf-8", "surrogatepass")).digest()
     seen[digest] += 1
     if seen[digest] > 1:
         digest = sha256(digest + str(seen[digest]).encode()).digest()

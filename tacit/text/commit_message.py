@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tacit.text import escape
 from tacit.text.lines import scan
 
 _SUBJECT = 72
@@ -38,7 +39,7 @@ def kind_of(path: str, branch: str) -> str:
 
 def compose(kind: str, edits: Sequence[Edit], sessions: Sequence[str] = ()) -> str:
     """`kind: summary`, a line per file, and the sessions it came from."""
-    body = "\n".join(f"- {edit.path}: {_detail(edit)}" for edit in edits)
+    body = "\n".join(f"- {escape.inline(edit.path)}: {_detail(edit)}" for edit in edits)
     trailers = "".join(f"Session: {path}\n" for path in sessions)
     return f"{_subject(kind, edits)}\n\n{body}\n" + (f"\n{trailers}" if trailers else "")
 
@@ -85,7 +86,8 @@ def _difference(old: list[str], new: list[str], text: str) -> str:
     for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag != "equal":
             removed, added = removed + i2 - i1, added + j2 - j1
-            touched.update(range(j1 + 1, max(j2, j1 + 1) + 1))
+            # What was only removed belongs to the section of the line before it.
+            touched.update(range(j1 + 1, j2 + 1) if j2 > j1 else (j1,))
     places = _sections(text, touched)
     return f"+{added} −{removed}" + (f" in {', '.join(places)}" if places else "")
 

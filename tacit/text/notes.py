@@ -33,7 +33,7 @@ from tacit.text.lines import scan
 _Read = TypeVar("_Read")
 
 BOM = "\ufeff"
-LONGEST_HEAD = 256 * 1024  # YAML is slow to read, at worst half a second for this much
+LONGEST_HEAD = 256 * 1024  # YAML is slow to read: a second for this much when it is broken at the end
 _DEEPEST = 50
 _LONGEST_NUMBER = 1000  # Python refuses to print an int of more than 4,300 digits
 
@@ -89,12 +89,7 @@ def parse(text: str, where: str = "note") -> Note:
         unclosed = (Problem(where, *_UNCLOSED, line=1),) if _OPENING.match(text) else ()
         return Note(head, body, MappingProxyType({}), unclosed)
     fields, findings = _read(_yaml_in(head))
-    first = _opening_of(head).end()
-    problems = [
-        Problem(where, found.what, found.todo, _line_at(head, first + found.at), found.level)
-        for found in findings
-    ]
-    return Note(head, body, MappingProxyType(fields), tuple(problems))
+    return Note(head, body, MappingProxyType(fields), tuple(_problems(head, findings, where)))
 
 
 _UNCLOSED = (
@@ -109,18 +104,13 @@ def title(note: Note) -> str | None:
     return next((line.title for line in lines if line.level == 1), None)
 
 
-def _opening_of(head: str) -> re.Match[str]:
-    found = _OPENING.match(head)
-    assert found is not None  # what split() made
-    return found
-
-
 def _span_in(head: str) -> tuple[int, int]:
     """Where the YAML of a head is, without its fences."""
-    start = _opening_of(head).end()
-    closing = _CLOSING.search(head, start)
-    assert closing is not None
-    return start, closing.start()
+    opening = _OPENING.match(head)
+    closing = _CLOSING.search(head, opening.end()) if opening else None
+    if opening is None or closing is None:
+        raise AssertionError("split() makes no such head")
+    return opening.end(), closing.start()
 
 
 def _yaml_in(head: str) -> str:
@@ -128,8 +118,13 @@ def _yaml_in(head: str) -> str:
     return head[start:end]
 
 
-def _line_at(text: str, index: int) -> int:
-    return 1 + sum(1 for _ in _NEWLINE.finditer(text, 0, index))
+def _problems(head: str, findings: list[_Finding], where: str) -> Iterator[Problem]:
+    if findings:
+        first, _ = _span_in(head)
+        line_ends = [found.end() for found in _NEWLINE.finditer(head)]
+        for found in findings:
+            line = 1 + bisect_right(line_ends, first + found.at)
+            yield Problem(where, found.what, found.todo, line, found.level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +158,8 @@ def _read(yaml_text: str) -> tuple[dict[str, object], list[_Finding]]:
 def _with_either_parser(read: Callable[[str, bool], _Read], yaml_text: str) -> _Read:
     """With PyYAML's parser in C, and again with the one in Python for what that one refuses.
 
-    The first is twenty times faster. The second knows escaped surrogates and gives better reasons. Both
-    agree on what both accept, but for a byte order mark in the middle.
+    The first is twenty times faster and lets a tab stand for a space. The second knows escaped surrogates
+    and gives better reasons. On what both accept they agree, but for a byte order mark in the middle.
     """
     if BOM not in yaml_text:
         with suppress(_NotYaml):
@@ -368,8 +363,8 @@ _KINDS: dict[str, _Kind] = {
 _SCALARS: dict[str, Callable[[str], object]] = {
     "str": str,
     "!": str,
-    "value": str,  # "=" and "<<", which mean something to some YAML tools
-    "merge": str,
+    "value": str,  # what YAML calls a bare "="
+    "merge": str,  # and a bare "<<"
     "null": lambda _: None,
     "bool": _truth,
     "int": _whole,
@@ -429,7 +424,7 @@ def with_fields(note: Note, changes: Mapping[str, object | None]) -> Note:
 
 
 def _changed(note: Note, changes: Mapping[str, object | None]) -> dict[str, object]:
-    wanted = {key: _plain(value) for key, value in changes.items()}
+    wanted = {_plain_key(key): _plain(value) for key, value in changes.items()}
     return {
         key: value
         for key, value in wanted.items()
@@ -440,7 +435,7 @@ def _changed(note: Note, changes: Mapping[str, object | None]) -> dict[str, obje
 def _refuse_broken(note: Note) -> None:
     for problem in note.problems:
         if problem.level == "error":
-            raise StoreError(f"{problem} Until then its fields cannot be set.")
+            raise StoreError(f"The fields cannot be set as the file is. {problem}")
 
 
 def _where(note: Note) -> str:
@@ -462,7 +457,8 @@ def _spliced(head: str, wanted: Mapping[str, object]) -> str:
     start, end = _span_in(head)
     text, eol = head[start:end], _newline_of(head)
     indent, entries = _with_either_parser(_entries, text)
-    added = [key for key in wanted if key not in {entry.key for entry in entries}]
+    present = {entry.key for entry in entries}
+    added = [key for key in wanted if key not in present]
     text += "".join(indent + line + eol for key in added for line in _entry_lines(key, wanted[key]))
     for entry in reversed(entries):
         if entry.key in wanted:

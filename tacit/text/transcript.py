@@ -13,6 +13,7 @@ import re
 import unicodedata
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from typing import cast
@@ -38,8 +39,8 @@ HEADING = re.compile(
 )
 # Groups 1 to 3 are set for a mark, none for the line that closes off a torn record.
 _END = re.compile(
-    r"^<!-- (?:(\d+) ((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?) ([0-9a-f]{8})|torn) -->\n",
-    re.MULTILINE,
+    r"^<!-- (?:(\d{1,18}) ((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?) ([0-9a-f]{8})|torn) -->(\r?)\n",
+    re.MULTILINE | re.ASCII,
 )
 _TOOL = re.compile(r"^> \[tool:([^\]\n]*)\] ?(.*?)(?: → (.*))?$")
 _KNOWLEDGE = re.compile(r"^> \[knowledge:([^\]\n]*)\] (.*?)(?: — (.*))?$")
@@ -49,7 +50,8 @@ _BRIEF = 500  # a tool line is a line, not a log
 # What some models put before their answer. Only at the very start, only from the agent.
 _REASONING = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
 
-TORN = "\n<!-- torn -->\n"
+# The space keeps a mark whose newline is missing from becoming whole: nobody was told of that record.
+TORN = " \n<!-- torn -->\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +217,7 @@ def _entry(place: Place, at: datetime, role: Role, line: str) -> Written:
 
 
 def _heading(place: Place, at: datetime, role: Role, kind: str = "", speaker: str | None = None) -> str:
-    day = "" if at.date() == place.day else f"{at:%Y-%m-%d} "
+    day = "" if at.date() == place.day else f"{at.date().isoformat()} "
     suffix = (f" [{kind}]" if kind else "") + (f" ({escape.inline(speaker, '()')})" if speaker else "")
     return f"## {day}{at.hour:02}:{at.minute:02} — {role}{suffix}"
 
@@ -261,7 +263,7 @@ def place_after(text: str, started: datetime) -> tuple[Place, bool]:
     """Where the next record of a live transcript goes, and whether an unacknowledged rest is in the way."""
     place, torn = Place(0, None, started.date()), False
     for region in _regions(text, _head_end(text)):
-        torn = region.mark is None and bool(region.text.strip())
+        torn = region.mark is None
         if region.mark is not None:
             found = HEADING.match(_first_line(region.text))
             place = replace(place, number=int(region.mark[1]))
@@ -320,14 +322,17 @@ def opening_of(transcript: Transcript) -> Opening:
 def _regions(text: str, start: int) -> Iterable[_Region]:
     position = start + _title_length(text, start)
     for mark in _END.finditer(text, position):
-        yield _Region(text[position : mark.start()], position, mark if mark[1] else None)
+        region = text[position : mark.start()]
+        if mark[4]:  # we never write such a line ending: somebody's editor changed them all
+            region = region.replace("\r\n", "\n")
+        yield _Region(region, position, mark if mark[1] else None)
         position = mark.end()
-    if text[position:].strip():
+    if position < len(text):
         yield _Region(text[position:], position, None)
 
 
 def _title_length(text: str, start: int) -> int:
-    found = re.compile(r"\n?# .*\n").match(text, start)
+    found = re.compile(r"\r?\n?# .*\n").match(text, start)
     return len(found[0]) if found else 0
 
 
@@ -357,18 +362,14 @@ def _clear(value: object) -> object:
 
 
 def _clock(fields: Mapping[str, object], path: str) -> tuple[datetime, timezone, list[Problem]]:
-    zone = zone_of(fields.get("utc_offset"))
+    zone = zone_of(fields.get("utc_offset")) or UTC
     started = fields.get("started")
-    if not isinstance(started, datetime):
-        todo = "Write it as 2026-02-16T18:45:00Z."
-        return (
-            datetime(1970, 1, 1, tzinfo=UTC),
-            zone or UTC,
-            [Problem(path, "started is missing or no time.", todo)],
-        )
-    if started.tzinfo is None:
-        started = started.replace(tzinfo=zone or UTC)
-    return started.astimezone(zone or UTC), zone or UTC, []
+    if isinstance(started, datetime):
+        with suppress(OverflowError):  # the first or last day of the calendar, seen from another zone
+            aware = started if started.tzinfo else started.replace(tzinfo=zone)
+            return aware.astimezone(zone), zone, []
+    problem = Problem(path, "started is missing or no time.", "Write it as 2026-02-16T18:45:00Z.")
+    return datetime(1970, 1, 1, tzinfo=UTC).astimezone(zone), zone, [problem]
 
 
 def zone_of(written: object) -> timezone | None:
@@ -408,7 +409,7 @@ class _Reader:
             self._record(region.text, int(region.mark[1]), time.fromisoformat(region.mark[2]), line)
 
     def _torn(self, region: _Region, line: int) -> None:
-        size = len(region.text.strip().encode("utf-8", "surrogatepass"))
+        size = len(region.text.strip().encode("utf-8", "surrogateescape"))
         if size:
             what = f"{size} bytes of a record that was never acknowledged (a crash while writing)."
             self.problems.append(Problem(self.path, what, line=line, level="warning"))
@@ -455,7 +456,7 @@ class _Reader:
         held_line, began = 0, False
         for index, line in enumerate(body.split("\n"), self.line + 1):
             heading = HEADING.match(line)
-            is_entry = began and heading is None and self._is_entry(line)
+            is_entry = began and heading is None and self._is_entry(line.removesuffix("\r"))
             if heading is not None or is_entry:
                 self._release(held, held_line)
                 held, held_line = [], index + (0 if is_entry else 1)

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def library() -> Path:
     built = CACHE / f"crashpoint-{version}.so"
     if not built.exists():
         fresh = built.with_suffix(f".{os.getpid()}")
-        command = [compiler, "-O1", "-Wall", "-shared", "-fPIC", "-o", fresh, SOURCE, "-ldl"]
+        command = [compiler, "-O1", "-Wall", "-shared", "-fPIC", "-o", str(fresh), str(SOURCE), "-ldl"]
         subprocess.run(command, check=True)
         fresh.rename(built)  # two test processes may build at once
     return built
@@ -121,10 +122,8 @@ def _watch(command: list[str], given: dict[str, str]) -> tuple[int | None, str]:
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
     """Kill the whole group and wait until none of it runs any more."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
     deadline = time.monotonic() + 10
     while _group_lives(process.pid) and time.monotonic() < deadline:

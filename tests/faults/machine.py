@@ -32,7 +32,7 @@ def need_root() -> None:
 
 
 def environment(nobody: Path) -> dict[str, str]:
-    """A person without a home, settings or identity; bytecode is not written, so that calls can be counted."""
+    """A person without home, settings or identity. No bytecode is written, so that calls can be counted."""
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(nobody),

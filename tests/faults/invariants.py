@@ -1,0 +1,218 @@
+"""What must hold after every fault, once the next command has run."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import secrets
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import tacit
+from tacit.cli.main import main as command_line
+from tacit.model.turns import Message, ToolCall
+from tests.faults.homes import Own, git, must, own_work
+from tests.faults.said import NOTE, name_in, text_of, version_of
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What was acknowledged, and the person's work as it was before."""
+
+    acks: tuple[str, ...] = ()
+    own: Own | None = None
+    past: tuple[str, ...] = ("past.question", "past.answer")
+
+    @property
+    def names(self) -> list[str]:
+        return [*self.past, *(ack for ack in self.acks if " " not in ack and "." in ack)]
+
+    @property
+    def version(self) -> int:
+        return max((int(ack.split()[1]) for ack in self.acks if ack.startswith("note ")), default=0)
+
+    @property
+    def paths(self) -> list[str]:
+        return [ack.split(" ", 1)[1] for ack in self.acks if ack.startswith(("sealed ", "committed "))]
+
+
+@dataclass(slots=True)
+class Seen:
+    """What the transcripts on disk hold."""
+
+    names: Counter[str] = field(default_factory=Counter)
+    halves: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    unsealed: list[str] = field(default_factory=list)
+
+
+def broken(home: Path, kept: Kept) -> list[str]:
+    """Recover as the next command does, then name everything that is not as promised."""
+    try:
+        memory = tacit.open(home)
+        worked = memory.work()
+    except Exception:  # noqa: BLE001 - whatever it is, the next command failed
+        return [f"the next command fails: {last_line(traceback.format_exc())}"]
+    found = [f"a commit still waits: {worked.waiting}"] if worked.waiting else []
+    found += [f"the next command reports: {item}" for item in worked.problems if item.level == "error"]
+    for check in CHECKS:
+        try:
+            found += check(home, kept)
+        except Exception:  # noqa: BLE001 - a check that cannot be made is a check that fails
+            found.append(f"{check.__name__}: {last_line(traceback.format_exc())}")
+    return found
+
+
+def last_line(text: str) -> str:
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return lines[-1].strip() if lines else ""
+
+
+# ---------------------------------------------------------------- conversations
+
+
+def read_all(home: Path) -> Seen:
+    seen = Seen()
+    memory = tacit.open(home)
+    for file in sorted((home / "raw" / "conversations").rglob("*.md")):
+        path = str(file.relative_to(home))
+        transcript = memory.transcript(path)
+        seen.problems += [str(item) for item in transcript.problems if item.level == "error"]
+        seen.unsealed += [] if transcript.sealed else [path]
+        for turn in transcript.turns:
+            _see(seen, turn, path)
+    return seen
+
+
+def _see(seen: Seen, turn: tacit.Turn, path: str) -> None:
+    if isinstance(turn, ToolCall):
+        seen.names[turn.name] += 1
+    elif isinstance(turn, Message):
+        name = name_in(turn.text)
+        if name is None:
+            seen.halves.append(f"{path}: {turn.text[:60]!r}")
+        else:
+            seen.names[name] += 1
+
+
+def conversations(home: Path, kept: Kept) -> Iterator[str]:
+    seen = read_all(home)
+    for name in kept.names:
+        if seen.names[name] == 0:
+            yield f"LOST: {name} was acknowledged and is gone"
+    for name, times in seen.names.items():
+        if times > 1:
+            yield f"TWICE: {name} is there {times} times"
+    yield from (f"half a message: {half}" for half in seen.halves)
+    yield from (f"a transcript has a problem: {problem}" for problem in seen.problems)
+    yield from (f"never sealed: {path}" for path in seen.unsealed)
+
+
+# ---------------------------------------------------------------- notes
+
+
+def notes(home: Path, kept: Kept) -> Iterator[str]:
+    file = home / NOTE
+    if not kept.past and not file.exists():
+        return
+    version = version_of(file.read_text())
+    if version is None:
+        yield f"TORN: {NOTE} is neither an old nor a new version"
+    elif not kept.version <= version <= max(kept.version, 1) + 1:
+        yield f"LOST: {NOTE} has version {version}, {kept.version} was acknowledged"
+
+
+# ---------------------------------------------------------------- git
+
+
+def repository(home: Path, kept: Kept) -> Iterator[str]:
+    done = git(home, "fsck", "--full")
+    if done.returncode:
+        yield f"git fsck: {last_line((done.stderr or done.stdout).decode('utf-8', 'replace'))}"
+    locks = [str(lock.relative_to(home)) for lock in (home / ".git").rglob("*.lock")]
+    if locks:
+        yield f"a lock was left: {', '.join(locks)}"
+
+
+def committed(home: Path, kept: Kept) -> Iterator[str]:
+    """Every sealed transcript is in HEAD, byte for byte, and so is every note that is not the person's."""
+    names = _blobs_in_head(home)
+    transcripts = [str(file.relative_to(home)) for file in (home / "raw").rglob("*.md")]
+    for path in {*transcripts, *kept.paths, *([NOTE] if (home / NOTE).exists() else [])}:
+        if names.get(path) != blob_name((home / path).read_bytes()):
+            yield f"not committed: {path}"
+
+
+def _blobs_in_head(home: Path) -> dict[str, str]:
+    out = must(home, "ls-tree", "-r", "-z", "HEAD")
+    pairs = (entry.partition(b"\t") for entry in out.split(b"\0") if entry)
+    return {os.fsdecode(path): meta.split()[2].decode() for meta, _, path in pairs}
+
+
+def blob_name(data: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def proof(home: Path, kept: Kept) -> Iterator[str]:
+    told = io.StringIO()
+    with redirect_stdout(told), redirect_stderr(told):
+        code = command_line(["verify", "--home", str(home), "--quiet"])
+    if code:
+        yield f"tacit verify ends with {code}: {told.getvalue().strip()[:200]}"
+
+
+def next_session(home: Path, kept: Kept) -> Iterator[str]:
+    memory = tacit.open(home)
+    name = f"next-{secrets.token_hex(4)}"
+    session = memory.session(session_id=name, channel="test")
+    session.message("user", text_of(f"{name}.question"))
+    sealed = session.end()
+    if sealed is None or not sealed.commit:
+        yield f"the next session is not committed: {sealed.waiting if sealed else 'it has no message'}"
+    elif memory.transcript(sealed.path).messages[0].text != text_of(f"{name}.question"):
+        yield "the next session does not hold what was said"
+
+
+# ---------------------------------------------------------------- the person's own work
+
+
+def persons_work(home: Path, kept: Kept) -> Iterator[str]:
+    if kept.own is None:
+        return
+    now = own_work(home)
+    for path, data in kept.own.files.items():
+        if now.files.get(path) != data:
+            yield f"the person's file changed: {path}"
+    if now.index != kept.own.index:
+        yield "the person's index entries changed"
+    if now.committed != kept.own.committed:
+        yield "the person's work was swept into a commit"
+    if extra := now.staged - kept.own.staged:
+        yield f"the person's next commit would undo ours: {', '.join(sorted(extra))}"
+
+
+CHECKS: tuple[Callable[[Path, Kept], Iterable[str]], ...] = (
+    conversations,
+    notes,
+    repository,
+    committed,
+    proof,
+    next_session,
+    persons_work,
+)
+
+
+# ---------------------------------------------------------------- not broken, but not tidy
+
+
+def litter(home: Path) -> list[str]:
+    """Files of ours that nobody needs any more and nobody took away."""
+    left = [file for file in home.rglob("*.tmp.*") if file.is_file()]
+    left += [*(home / ".git").glob("objects/*/tmp_*"), *(home / ".git").glob("fast_import_crash_*")]
+    left += [*(home / ".tacit" / "sessions").glob("*.json"), *(home / ".tacit").glob("git-busy")]
+    return sorted({str(file.relative_to(home)) for file in left})

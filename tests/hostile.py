@@ -1,0 +1,66 @@
+"""Text that tries to be taken for structure, for the tests of everything that writes text into files."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+SHAPES = [
+    "## 18:45 — agent",
+    "## 18:45 — agent [memory]",
+    "## 2026-02-16 18:45 — user (Ana)",
+    "\\## 18:45 — agent",
+    "> [tool:read] notes.md → 42 lines",
+    "> [knowledge:updated] knowledge/a.md — b",
+    "> [attachment:attachments/a.png]",
+    "\\> [tool:x] y",
+    "<!-- 1 18:45:07 00000000 -->",
+    "<!-- 2 18:45:07.120 9f3a2c11 -->\n",
+    "<!-- torn -->",
+    "\\\\<!-- torn -->",
+    "---",
+    "\n---\n",
+    "ended: 2026-01-01T00:00:00Z",
+    "```",
+    "~~~",
+    "# Title",
+    "&#x0;",
+    "&amp;#x41;",
+    "&amp;amp;#x41;",
+    "&#x110000;",
+    "&",
+    "\\",
+    "\r",
+    "\r\n",
+    "\n",
+    "\n\n",
+    "\0",
+    "\x1b[2J",
+    "\x85",
+    "\u2028",
+    "\u2029",
+    "\ufeff",
+    "\ufffe",
+    "\ud800",
+    "\udfff",
+    "\udcff",
+    "🔥",
+    " ",
+    "\t",
+    " → ",
+    " — ",
+    "] ",
+    "(",
+    ")",
+    "-->",
+    '"',
+    "'",
+    "{{",
+    "$(id)",
+    "../",
+]
+
+characters = st.characters()
+hostile = st.lists(
+    st.one_of(st.sampled_from(SHAPES), st.sampled_from(["\n", " "]), st.text(characters, max_size=6)),
+    max_size=10,
+).map("".join)

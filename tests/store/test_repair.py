@@ -1,0 +1,270 @@
+"""Broken repositories: looking changes nothing, mending loses nothing, and the next commit goes through."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from tacit.store.committer import Committer
+from tacit.store.git import Change, Git, Planned
+from tacit.store.home import Home
+from tacit.store.repair import findings, repair
+
+NOTE = "knowledge/projects/kiln.md"
+
+
+def user(root: Path, *arguments: str) -> str:
+    command = ["git", "-c", "user.name=U", "-c", "user.email=u@example.com", *arguments]
+    return subprocess.run(command, cwd=root, capture_output=True, check=True).stdout.decode()
+
+
+def commit(home: Path) -> tuple[str, ...]:
+    return Committer(Home(home), Git(home), lambda: datetime.now().astimezone()).commit_notes().commits
+
+
+def snapshot(home: Path) -> str:
+    """Every name, every byte, every time and every right."""
+    digest = hashlib.sha256()
+    for file in sorted(home.rglob("*")):
+        info = file.lstat()
+        digest.update(f"{file}{info.st_mode}{info.st_mtime_ns}".encode())
+        if file.is_file():
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def working_files(home: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(home)): file.read_bytes()
+        for file in home.rglob("*")
+        if file.is_file() and ".git" not in file.parts and ".tacit" not in file.parts
+    }
+
+
+def loose(home: Path, revision: str) -> Path:
+    name = user(home, "rev-parse", revision).strip()
+    return home / ".git/objects" / name[:2] / name[2:]
+
+
+def empty(file: Path) -> None:
+    file.chmod(0o644)
+    file.write_bytes(b"")
+
+
+def _old_lock(name: str) -> Callable[[Path], None]:
+    def make(home: Path) -> None:
+        lock = home / ".git" / name
+        lock.touch()
+        os.utime(lock, (time.time() - 300,) * 2)
+
+    return make
+
+
+def _head_missing(home: Path) -> None:
+    (home / ".git/HEAD").unlink()
+
+
+def _head_garbage(home: Path) -> None:
+    (home / ".git/HEAD").write_bytes(b"\0\0\xff\n")
+
+
+def _head_empty(home: Path) -> None:
+    (home / ".git/HEAD").write_bytes(b"")
+
+
+def _index_empty(home: Path) -> None:
+    (home / ".git/index").write_bytes(b"")
+
+
+def _index_garbage(home: Path) -> None:
+    (home / ".git/index").write_bytes(bytes(range(40)))
+
+
+def _branch_empty(home: Path) -> None:
+    (home / ".git/refs/heads/main").write_bytes(b"")
+
+
+def _branch_garbage(home: Path) -> None:
+    (home / ".git/refs/heads/main").write_bytes(b"\xff" * 41)
+
+
+def _branch_gone(home: Path) -> None:
+    (home / ".git/refs/heads/main").unlink()
+
+
+def _blob_empty(home: Path) -> None:
+    empty(loose(home, f"HEAD:{NOTE}"))
+
+
+def _commit_empty(home: Path) -> None:
+    empty(loose(home, "HEAD"))
+
+
+def _tree_empty(home: Path) -> None:
+    empty(loose(home, "HEAD^{tree}"))
+
+
+def _everything_of_the_last_commit_empty(home: Path) -> None:
+    for revision in (f"HEAD:{NOTE}", "HEAD:knowledge", "HEAD^{tree}", "HEAD"):
+        empty(loose(home, revision))
+
+
+BROKEN = [
+    _old_lock("HEAD.lock"),
+    _old_lock("refs/heads/main.lock"),
+    _old_lock("packed-refs.lock"),
+    _head_missing,
+    _head_garbage,
+    _head_empty,
+    _index_empty,
+    _index_garbage,
+    _branch_empty,
+    _branch_garbage,
+    _branch_gone,
+    _blob_empty,
+    _commit_empty,
+    _tree_empty,
+    _everything_of_the_last_commit_empty,
+]
+NAMES = [
+    "dead HEAD.lock", "dead branch lock", "dead packed-refs lock", "HEAD missing", "HEAD garbage",
+    "HEAD empty", "index empty", "index garbage", "branch empty", "branch garbage", "branch gone",
+    "blob empty", "commit empty", "tree empty", "all of the last commit empty",
+]  # fmt: skip
+
+
+@pytest.fixture
+def lived_in(home: Path) -> Path:
+    """A home with three more commits, all objects loose, and an edit that is not committed yet."""
+    for number in range(3):
+        (home / NOTE).write_text(f"# Kiln\n\nversion {number}\n")
+        assert commit(home)
+    return home
+
+
+@pytest.mark.parametrize("breaking", BROKEN, ids=NAMES)
+def test_a_broken_repository_is_found_without_touching_it_then_mended_and_committed_to(
+    lived_in: Path, breaking: Callable[[Path], None]
+) -> None:
+    home = lived_in
+    history = user(home, "log", "--format=%s").splitlines()
+    breaking(home)
+    (home / "knowledge/projects/new.md").write_text("written after the cut\n")
+    files, before = working_files(home), snapshot(home)
+
+    found = [str(finding.problem) for finding in findings(Home(home), Git(home))]
+    assert found
+    assert snapshot(home) == before
+
+    assert set(found) <= set(repair(Home(home), Git(home)))
+    assert list(findings(Home(home), Git(home))) == []
+    assert commit(home)
+    assert working_files(home) == files
+    assert user(home, "status", "--porcelain") == ""
+    kept = user(home, "log", "--format=%s").splitlines()
+    assert kept[-len(history) + 1 :] == history[1:]
+    assert user(home, "show", f"HEAD:{NOTE}") == "# Kiln\n\nversion 2\n"
+    checked = subprocess.run(
+        ["git", "fsck", "--full", "--no-reflogs", "--strict"], cwd=home, capture_output=True
+    )
+    assert (checked.returncode, b"error" in checked.stderr, b"bad" in checked.stderr) == (0, False, False)
+
+
+@pytest.mark.parametrize("breaking", BROKEN, ids=NAMES)
+def test_the_next_commit_mends_by_itself_or_init_does(
+    lived_in: Path, breaking: Callable[[Path], None]
+) -> None:
+    from tacit import init
+
+    breaking(lived_in)
+    init(lived_in)
+    (lived_in / "knowledge/projects/new.md").write_text("written after the cut\n")
+    assert commit(lived_in)
+    assert user(lived_in, "status", "--porcelain") == ""
+    assert user(lived_in, "show", "HEAD:knowledge/projects/new.md") == "written after the cut\n"
+
+
+def test_a_healthy_repository_has_no_findings_and_is_not_touched(lived_in: Path) -> None:
+    before = snapshot(lived_in)
+    assert list(findings(Home(lived_in), Git(lived_in))) == []
+    assert repair(Home(lived_in), Git(lived_in)) == []
+    assert snapshot(lived_in) == before
+
+
+def test_a_repository_whose_refs_are_packed_is_healthy(lived_in: Path) -> None:
+    user(lived_in, "gc", "-q")
+    assert not (lived_in / ".git/refs/heads/main").exists()
+    assert list(findings(Home(lived_in), Git(lived_in))) == []
+    (lived_in / NOTE).write_text("after gc\n")
+    assert commit(lived_in)
+    assert user(lived_in, "log", "--format=%s").count("\n") == 5
+    assert user(lived_in, "status", "--porcelain") == ""
+
+
+def test_a_folder_without_repository_is_told_to_be_initialised(home: Path) -> None:
+    (home / ".git").rename(home.parent / "gone")
+    found = list(findings(Home(home), Git(home)))
+    assert [(finding.problem.where, finding.mend) for finding in found] == [(".git", None)]
+    assert "tacit init" in found[0].problem.todo
+
+
+def test_a_branch_without_any_readable_commit_is_explained_and_left(home: Path) -> None:
+    (home / ".git/logs/refs/heads/main").unlink()
+    empty(loose(home, "HEAD"))
+    ref = (home / ".git/refs/heads/main").read_bytes()
+    found = [finding for finding in findings(Home(home), Git(home)) if "main" in finding.problem.where]
+    assert [finding.mend for finding in found] == [None]
+    assert "Restore .git from a backup" in found[0].problem.todo
+    repair(Home(home), Git(home))
+    assert (home / ".git/refs/heads/main").read_bytes() == ref
+
+
+def test_a_broken_index_is_set_aside_and_staged_files_are_still_on_disk(lived_in: Path) -> None:
+    (lived_in / "staged.txt").write_text("mine\n")
+    user(lived_in, "add", "staged.txt")
+    _index_garbage(lived_in)
+    damaged = (lived_in / ".git/index").read_bytes()
+    repair(Home(lived_in), Git(lived_in))
+    assert (lived_in / ".git/index.broken").read_bytes() == damaged
+    assert user(lived_in, "status", "--porcelain") == "?? staged.txt\n"
+
+
+def test_head_that_is_lost_finds_the_only_branch_again(tmp_path: Path) -> None:
+    root = tmp_path / "r"
+    (root / ".tacit").mkdir(parents=True)
+    git = Git(root)
+    git.init("trunk")
+    name = git.commit([Planned("x\n", [Change("a", b"1")], datetime.now().astimezone())])[0]
+    _head_missing(root)
+    repair(Home(root), git)
+    assert (git.branch(), git.head()) == ("trunk", name)
+
+
+def test_young_locks_and_locks_of_running_gits_are_not_findings(lived_in: Path) -> None:
+    lock = lived_in / ".git/refs/heads/main.lock"
+    lock.touch()
+    assert list(findings(Home(lived_in), Git(lived_in))) == []
+    os.utime(lock, (time.time() - 300,) * 2)
+    running = subprocess.Popen(
+        ["git", "cat-file", "--batch"], cwd=lived_in, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    try:
+        assert list(findings(Home(lived_in), Git(lived_in))) == []
+    finally:
+        running.communicate()
+    assert len(list(findings(Home(lived_in), Git(lived_in)))) == 1
+
+
+def test_an_old_index_lock_is_named_but_never_removed_for_the_user(lived_in: Path) -> None:
+    _old_lock("index.lock")(lived_in)
+    found = list(findings(Home(lived_in), Git(lived_in)))
+    assert [(finding.problem.where, finding.mend) for finding in found] == [(".git/index.lock", None)]
+    assert repair(Home(lived_in), Git(lived_in)) == []
+    assert (lived_in / ".git/index.lock").exists()
