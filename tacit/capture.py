@@ -112,7 +112,7 @@ class Session:
     def detach(self) -> None:
         """Let go without sealing: another process goes on with this session."""
         if self._live is not None:
-            self._live.close()
+            self._live.detach()
             self._closed = True
 
     def __enter__(self) -> Self:
@@ -141,6 +141,8 @@ class Session:
         return number
 
     def _aware(self, at: datetime) -> datetime:
+        if not 2 <= at.year <= 9998:  # the ends of the calendar do not exist in every zone
+            raise UsageError(f"{at} cannot be the time. Give one like 2026-02-16T18:45:00+01:00.")
         return at if at.tzinfo else at.replace(tzinfo=self._now().tzinfo)
 
     def _local(self, at: datetime) -> datetime:

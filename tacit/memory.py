@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 
@@ -20,6 +21,7 @@ from tacit.store.committer import Committer, NoteChanges, Outcome, loose_transcr
 from tacit.store.git import Git
 from tacit.store.history import History
 from tacit.store.home import Home
+from tacit.store.sweep import sweep
 from tacit.store.tags import tag_periods
 from tacit.store.transcripts import Live, Record
 from tacit.text import notes
@@ -116,16 +118,20 @@ class Memory:
         return record if file.exists() and not transcripts.is_sealed(file) else None
 
     def _earlier_part(self, session_id: str) -> str | None:
+        """The newest transcript of this session that is there already."""
         pattern = f"raw/conversations/*/*/*/????-{form.safe_name(session_id)}-*.md"
-        found = sorted(self.home.root.glob(pattern))
-        return str(found[-1].relative_to(self.home.root)) if found else None
+        found = [str(file.relative_to(self.home.root)) for file in self.home.root.glob(pattern)]
+        parts = [path for path in found if transcripts.session_id_of(self.home, path) == session_id]
+        # By day and minute; within one minute the later part has the longer name.
+        return max(parts, key=lambda path: (path[:33], len(path), path), default=None)
 
     def _finish(self, _session: Session, live: Live, closing: Closing) -> Sealed:
         changed = [turn.path for turn in live.turns() if isinstance(turn, KnowledgeChange)]
         sha = live.seal(closing)
         record = live.record
         assert record.path is not None
-        self._committer.touch(record.path, changed)
+        with suppress(TacitError, OSError):  # only a courtesy to a later commit message
+            self._committer.touch(record.path, changed)
         outcome = self._commit_sessions([(record, sha)], fresh=True, ended=closing.ended)
         commit = outcome.commits[0] if outcome.commits else None
         return Sealed(record.opening.session_id, record.path, sha, commit, outcome.waiting)
@@ -142,7 +148,7 @@ class Memory:
             return Outcome(waiting="git.auto_commit is off; commit it with: tacit run commit")
         try:
             return self._committer.commit_sessions(sealed, fresh=fresh, ended=ended)
-        except (Busy, OSError) as error:
+        except (TacitError, OSError) as error:
             return Outcome(waiting=str(error))
 
     # ------------------------------------------------------------ work that waits
@@ -150,6 +156,7 @@ class Memory:
     def recover(self, *, asked: bool = False) -> Worked:
         """Seal what a crash left open, commit what could not be committed. Live sessions are left alone.
         `asked`: somebody wants the commits, also where git.auto_commit is off."""
+        self._committer.settle()
         sealed, problems = self._seal_left_open()
         pending = self._pending()
         if not pending:
@@ -165,9 +172,8 @@ class Memory:
         noted = self._committer.commit_notes()
         if noted.waiting:
             return replace(recovered, waiting=noted.waiting)
-        settings, now = self.config.git, self._moment()
-        tags = tag_periods(self.git, now, daily=settings.auto_tag_daily, weekly=settings.auto_tag_weekly)
-        gone, kept = prune_explored(self.git, settings.branch, settings.explore_days, now)
+        tags, gone, kept = self._tidy_refs()
+        sweep(self.home, self.git)
         return Worked(
             sealed=recovered.sealed,
             commits=(*recovered.commits, *loose, *noted.commits),
@@ -176,6 +182,13 @@ class Memory:
             waiting=recovered.waiting,
             problems=(*recovered.problems, *noted.left, *kept, *self._push()),
         )
+
+    def _tidy_refs(self) -> tuple[list[str], list[str], list[Problem]]:
+        settings, now = self.config.git, self._moment()
+        with self._committer.at_work():
+            tags = tag_periods(self.git, now, daily=settings.auto_tag_daily, weekly=settings.auto_tag_weekly)
+            gone, kept = prune_explored(self.git, settings.branch, settings.explore_days, now)
+        return tags, gone, kept
 
     def _commit_loose(self) -> tuple[str, ...]:
         if self._committer.waits_for():
@@ -198,12 +211,12 @@ class Memory:
     def _seal_left_open(self) -> tuple[list[str], list[Problem]]:
         sealed: list[str] = []
         problems: list[Problem] = []
-        found = transcripts.records(self.home)
-        if not self.home.sessions.is_dir():
-            found = list(transcripts.strays(self.home))
-        for record in found:
+        self._find_strays()
+        for record in transcripts.records(self.home):
             try:
-                if self._is_left_open(record) and self._seal(record):
+                if self._is_abandoned(record):
+                    transcripts.drop_record(self.home, record)
+                elif self._is_left_open(record) and self._seal(record):
                     sealed.append(record.path or "")
             except Busy:
                 continue  # somebody is writing it: alive
@@ -212,6 +225,23 @@ class Memory:
                     Problem(record.path or record.opening.session_id, f"could not be sealed: {error}")
                 )
         return sealed, problems
+
+    def _find_strays(self) -> None:
+        """Once for each life of .tacit: without it, nobody knows of the transcripts that are open."""
+        looked = self.home.private / "strays-found"
+        if not looked.exists():
+            for record in transcripts.strays(self.home):
+                transcripts.save_record(self.home, record)
+            files.make_directories(self.home.private)
+            files.replace(looked, b"")
+
+    def _is_abandoned(self, record: Record) -> bool:
+        """Nothing was ever said in it, and nobody will: the start was cut short, or never followed up."""
+        if record.path is not None and (self.home.root / record.path).exists():
+            return False
+        hours = self.config.capture.idle_seal_hours if record.detached else 1
+        written = transcripts.record_file(self.home, record.opening.session_id).stat().st_mtime
+        return self._moment().timestamp() - written > hours * 3600
 
     def _is_left_open(self, record: Record) -> bool:
         if record.path is None or not (self.home.root / record.path).exists():

@@ -19,8 +19,9 @@ from tacit.errors import GitError, UnsafePath
 from tacit.model.problems import Problem
 from tacit.store import files, locks, transcripts
 from tacit.store.git import EXECUTABLE, PLAIN, SYMLINK, Blob, Change, Git, Planned, blob_name
+from tacit.store.gitwork import GitWork
 from tacit.store.home import CONVERSATIONS, NOTE_FILES, NOTE_FOLDERS, Home
-from tacit.store.repair import clear_dead_locks, repair
+from tacit.store.repair import repair
 from tacit.store.transcripts import Record
 from tacit.text import commit_message
 from tacit.text import transcript as form
@@ -47,6 +48,19 @@ class Committer:
     def __init__(self, home: Home, git: Git, now: Callable[[], datetime]) -> None:
         self._home, self._git, self._now = home, git, now
         self._tree = files.Tree(home.root)
+        self._work = GitWork(home, git)
+
+    def settle(self) -> None:
+        """Finish what a kill cut short, if there is anything."""
+        if self._work.is_unfinished:
+            with files.locked(self._home.lock):
+                self._work.settle()
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Around refs that are written apart from commits."""
+        with files.locked(self._home.lock), self._work.writing({}):
+            yield
 
     def waits_for(self) -> str:
         """Why no commit can be made now, in words; empty when it can."""
@@ -74,6 +88,7 @@ class Committer:
     ) -> Outcome:
         """Commit sealed transcripts, one commit each. `fresh`: sealed just now, so HEAD cannot have them."""
         with files.locked(self._home.lock):
+            self._work.settle()
             if why := self.waits_for():
                 self._remember_hashes(sealed)
                 return Outcome(waiting=why)
@@ -153,7 +168,7 @@ class Committer:
         except UnsafePath as error:
             return Problem(path, f"is not committed: {error.why}.", level="warning")
         change = Change(path, data, EXECUTABLE if mode & stat.S_IXUSR else PLAIN)
-        return None if kept and _blob(change, len(kept.name)) == kept else change
+        return None if kept and _blob(change, self._git.algorithm) == kept else change
 
     def _edits(self, changes: Mapping[str, Change], kept: Mapping[str, Blob]) -> tuple[Edit, ...]:
         before = self._git.blobs(kept[path].name for path in changes if path in kept)
@@ -165,6 +180,7 @@ class Committer:
     def commit_notes(self, compose: Callable[..., str] = commit_message.compose) -> Outcome:
         """Commit every changed note, one commit per kind. `compose` writes the message."""
         with files.locked(self._home.lock):
+            self._work.settle()
             if why := self.waits_for():
                 return Outcome(waiting=why)
             found = self.note_changes()
@@ -214,61 +230,31 @@ class Committer:
     def staged(self) -> set[str]:
         """What the user has staged; what our own last commit could not tell the index is not among it."""
         git = self._git
-        return git.staged() - self._stale() if (git.directory / "index").exists() and git.head() else set()
+        return (
+            git.staged() - self._work.untold() if (git.directory / "index").exists() and git.head() else set()
+        )
 
     def _commit(self, planned: Sequence[Planned]) -> list[str]:
         if not planned:
-            if self._stale():
-                self._refresh_index([], [])
             return []
-        with self._marked_busy():
-            try:
-                commits = self._git.commit(planned)
-            except GitError:
-                if not repair(self._home, self._git):
-                    raise
-                commits = self._git.commit(planned)
-            self._refresh_index(planned, commits)
-        return commits
-
-    @contextmanager
-    def _marked_busy(self) -> Iterator[None]:
-        """While this file exists our git is at work. Found at the start, it tells that we died then, and
-        that the locks left since are ours to clear."""
-        mark = self._home.private / "git-busy"
-        if mark.exists():
-            clear_dead_locks(self._home, self._git, since=mark.stat().st_mtime)
-        mark.write_bytes(b"")
-        yield
-        mark.unlink(missing_ok=True)
-
-    def _refresh_index(self, planned: Sequence[Planned], commits: Sequence[str]) -> None:
+        algorithm = self._git.algorithm
         entries = {
-            change.path: None if change.data is None else _blob(change, len(commits[0]))
+            change.path: None if change.data is None else _blob(change, algorithm)
             for plan in planned
             for change in plan.changes
         }
-        missed = self._stale() - entries.keys()
-        if missed:
-            kept = self._git.tree("HEAD", *missed)
-            entries.update((path, kept.get(path)) for path in missed)
-        if self._git.update_index(entries.items()):
-            self._stale_file.unlink(missing_ok=True)
-        else:
-            files.replace(self._stale_file, json.dumps(dict.fromkeys(entries, "")).encode())
-
-    @property
-    def _stale_file(self) -> Path:
-        """Paths that we committed while somebody held the index: it still has to learn of them."""
-        return self._home.private / "stale-index.json"
-
-    def _stale(self) -> set[str]:
-        return set(_string_map(self._stale_file))
+        with self._work.writing(entries):
+            try:
+                return self._git.commit(planned)
+            except GitError:
+                if not repair(self._home, self._git):
+                    raise
+                return self._git.commit(planned)
 
 
-def _blob(change: Change, length: int) -> Blob:
-    """What git has once this change is committed; `length` is that of the repository's names."""
-    return Blob(change.mode, blob_name(change.data or b"", "sha256" if length == 64 else "sha1"))
+def _blob(change: Change, algorithm: str) -> Blob:
+    """What git has once this change is committed."""
+    return Blob(change.mode, blob_name(change.data or b"", algorithm))
 
 
 def _string_map(file: Path) -> dict[str, str]:

@@ -87,6 +87,10 @@ def temporary_name(name: str) -> str:
     return (name if fits else "") + suffix
 
 
+def is_temporary(name: str) -> bool:
+    return _TEMPORARY.search(name) is not None
+
+
 def replace(path: Path, data: bytes, mode: int = 0o600) -> None:
     """Durable atomic replace: a temporary file beside it, synced, renamed, and the directory synced."""
     with explained(f"write {path.name}"):
@@ -260,7 +264,7 @@ def _plain_files(root: str, top: str) -> Iterator[str]:
         if any(entry.name == ".git" for entry in entries):
             continue  # somebody's repository inside ours is theirs
         for entry in entries:
-            if entry.is_file(follow_symlinks=False) and not _TEMPORARY.search(entry.name):
+            if entry.is_file(follow_symlinks=False) and not is_temporary(entry.name):
                 yield f"{folder}/{entry.name}"
         folders = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         waiting.extend(f"{folder}/{name}" for name in reversed(folders))

@@ -49,7 +49,6 @@ _SETTINGS = {
     "diff.noprefix": "false",
     "diff.mnemonicPrefix": "false",
     "diff.orderFile": "/dev/null",
-    "blame.ignoreRevsFile": "",
     "grep.patternType": "default",
     "i18n.logOutputEncoding": "UTF-8",
     "trailer.separators": ":",
@@ -123,6 +122,15 @@ class Git:
         if dotgit.is_file():  # a linked work tree: the file says where the repository is
             return Path(os.path.join(self.root, dotgit.read_text().partition("gitdir:")[2].strip()))
         return dotgit
+
+    @property
+    def algorithm(self) -> str:
+        """What this repository names its objects with; read from its config, without a process."""
+        try:
+            text = (self.directory / "config").read_text(errors="replace")
+        except OSError:
+            text = ""
+        return "sha256" if re.search(r"objectformat\s*=\s*sha256", text, re.IGNORECASE) else "sha1"
 
     def run(self, *arguments: str, stdin: bytes = b"", timeout: float = 60.0) -> bytes:
         done = self.attempt(*arguments, stdin=stdin, timeout=timeout)

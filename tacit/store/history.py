@@ -76,7 +76,8 @@ class History:
     def blame(self, path: str) -> list[Origin]:
         """The file in runs of lines that came together."""
         files.parts_of(path)
-        done = self._git.attempt("blame", "--porcelain", "--no-textconv", "HEAD", "--", path)
+        arguments = ("--porcelain", "--no-textconv", "--ignore-revs-file=")
+        done = self._git.attempt("blame", *arguments, "HEAD", "--", path)
         if done.returncode:
             raise UsageError(
                 f"{path} is not in the history. Is the path relative to the home, and committed?"

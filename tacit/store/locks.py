@@ -58,5 +58,5 @@ def is_dead(lock: Path, root: Path, *, ours: bool = False) -> bool:
 
 def ref_locks(directory: Path) -> list[Path]:
     """Locks that stop a commit of ours. The user's index.lock is not among them: we never need it."""
-    names = [directory / name for name in ("HEAD.lock", "packed-refs.lock")]
+    names = [directory / name for name in ("HEAD.lock", "packed-refs.lock", "config.lock")]
     return [*(name for name in names if name.exists()), *sorted((directory / "refs").rglob("*.lock"))]

@@ -12,7 +12,8 @@ from pathlib import Path
 from tacit.errors import HomeError
 from tacit.model.problems import Problem
 from tacit.store import files, hooks
-from tacit.store.git import Change, Git, Planned
+from tacit.store.git import PLAIN, Blob, Change, Git, Planned, blob_name
+from tacit.store.gitwork import GitWork
 from tacit.store.home import Home
 from tacit.store.repair import repair
 
@@ -83,12 +84,8 @@ def _lay_out(home: Home, starter: Mapping[str, bytes], program: str, report: Rep
         files.make_directories(home.root / folder)
     files.make_directories(home.sessions)
     git = Git(home.root)
-    if not (home.root / ".git").exists():
-        git.init("main")
-        report.made.append(".git")
-    else:
-        git.init("main")  # completes a repository whose making was cut short
-        report.mended.extend(repair(home, git))
+    work = GitWork(home, git)
+    report.mended.extend(_make_repository(home, git, work, report))
     for path, data in starter.items():
         if _write_missing(home.root / path, data) or (
             path in _MERGED and _merge_lines(home.root / path, data)
@@ -96,8 +93,19 @@ def _lay_out(home: Home, starter: Mapping[str, bytes], program: str, report: Rep
             report.made.append(path)
     report.warnings.extend(hooks.install(git, program))
     report.warnings.extend(_lfs())
-    report.commit = _first_commit(home, git, starter, report, now)
+    report.commit = _first_commit(home, git, work, starter, report, now)
     _write_missing(home.trust, b"made by tacit init on this machine\n")
+
+
+def _make_repository(home: Home, git: Git, work: GitWork, report: Report) -> list[str]:
+    mended: list[str] = []
+    if not (home.root / ".git").exists():
+        report.made.append(".git")
+    else:
+        mended = repair(home, git)  # first of all the locks of a git that died: git init would fail on them
+    with work.writing({}):
+        git.init("main")  # also completes a repository whose making was cut short
+    return mended + repair(home, git)
 
 
 def _write_missing(file: Path, data: bytes) -> bool:
@@ -131,7 +139,7 @@ def _lfs() -> list[Problem]:
 
 
 def _first_commit(
-    home: Home, git: Git, starter: Mapping[str, bytes], report: Report, now: datetime
+    home: Home, git: Git, work: GitWork, starter: Mapping[str, bytes], report: Report, now: datetime
 ) -> str | None:
     """Commit what was made now, and what was made by a run that was cut short before its commit."""
     kept = git.tree("HEAD", *starter) if git.head() else {}
@@ -144,9 +152,9 @@ def _first_commit(
         return None
     changes = [Change(path, (home.root / path).read_bytes()) for path in made]
     message = "maintenance: lay out the home\n\n" + "".join(f"- {path}\n" for path in made)
-    commit = git.commit([Planned(message, changes, now)])[0]
-    git.update_index(git.tree("HEAD", *made).items())
-    return commit
+    blobs = {change.path: Blob(PLAIN, blob_name(change.data or b"", git.algorithm)) for change in changes}
+    with work.writing(blobs):
+        return git.commit([Planned(message, changes, now)])[0]
 
 
 def starter_files(folder: Path, config: str) -> dict[str, bytes]:

@@ -49,7 +49,7 @@ def tag_periods(git: Git, now: datetime, *, daily: bool, weekly: bool) -> list[s
 
 
 def _may_move(git: Git, old: Tag | None, commit: str) -> bool:
-    """Only forward, so that a merge of older work changes no past day; and never a tag made by hand."""
+    """Only forward, and never a tag made by hand."""
     if old is None or old.annotated:
         return old is None
     return old.commit != commit and git.is_ancestor(old.commit, commit)
@@ -71,8 +71,9 @@ def _midnight(now: datetime) -> datetime:
 
 
 def _commits_since(git: Git, begin: datetime) -> list[tuple[str, datetime]]:
-    """Newest first."""
-    out = git.run("rev-list", "--timestamp", f"--since=@{max(0, int(begin.timestamp()))} +0000", "HEAD")
+    """Newest first, without what merges brought along."""
+    since = f"--since=@{max(0, int(begin.timestamp()))} +0000"
+    out = git.run("rev-list", "--first-parent", "--timestamp", since, "HEAD")
     rows = [line.split() for line in out.decode().splitlines()]
     return [(name, datetime.fromtimestamp(int(when), begin.tzinfo)) for when, name in rows]
 

@@ -54,6 +54,11 @@ def is_sealed(file: Path) -> bool:
     return b"\nended: " in head.partition(b"\n---")[0]
 
 
+def session_id_of(home: Home, path: str) -> str | None:
+    found = load(home, path).fields.get("session_id")
+    return found if isinstance(found, str) else None
+
+
 # ---------------------------------------------------------------- records of open sessions
 
 
@@ -163,8 +168,17 @@ class Live:
             return files.digest(data)
 
     def close(self) -> None:
-        """Let go of the file; another process may continue the session."""
+        """Let go of the file. Whoever opens the home next takes the session for one that a crash left open."""
         with self._mutex:
+            self._release()
+
+    def detach(self) -> None:
+        """Let go of the file for another process to go on with: until it does, nobody seals it as left open."""
+        self._require_own()
+        with self._mutex:
+            if self._fd >= 0 and not self.record.detached:
+                self.record = replace(self.record, detached=True)
+                save_record(self._home, self.record)
             self._release()
 
     def _require_own(self) -> None:

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
 
+from tacit.text.frontmatter import BOM
 from tacit.text.lines import Line, scan
-from tacit.text.notes import BOM, split
+from tacit.text.notes import split
 
 LIMIT = 1200
 _VERSION = "c1"  # of the ids: raise it when the cutting or the hashing changes

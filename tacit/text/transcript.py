@@ -283,7 +283,7 @@ def read(text: str, opening: Opening, path: str) -> tuple[Turn, ...]:
 def parse(text: str, path: str) -> Transcript:
     """Read any transcript, ours or one written by hand; what is wrong with it comes back as problems."""
     note = notes.parse(text, path)
-    fields = {key: _clear(value) for key, value in note.fields.items()}
+    fields = note.fields
     started, zone, problems = _clock(fields, path)
     heading = re.match(r"\s*# (.*)", note.body)
     reader = _Reader(path, started.date(), zone, line=note.head.count("\n"))
@@ -349,16 +349,6 @@ def _day(heading: re.Match[str]) -> date | None:
         return date.fromisoformat(heading["date"]) if heading["date"] else None
     except ValueError:
         return None
-
-
-def _clear(value: object) -> object:
-    if isinstance(value, str):
-        return escape.restore_characters(value)
-    if isinstance(value, list):
-        return [_clear(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _clear(item) for key, item in value.items()}
-    return value
 
 
 def _clock(fields: Mapping[str, object], path: str) -> tuple[datetime, timezone, list[Problem]]:

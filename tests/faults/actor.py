@@ -1,20 +1,22 @@
 """The processes that faults happen to: `python -m tests.faults.actor OPERATION HOME ACKS [NAME]`.
 
-Each writes a line to ACKS after each acknowledgement: the name of the message, `note VERSION`, `sealed PATH`
-or `committed PATH`. An error that the product explains (TacitError) ends the process with code 1 and its
-text; anything else ends it with a traceback and code 3.
+Each writes a line to ACKS after each acknowledgement: the name of the message, `note VERSION`, `edit NAME`,
+`sealed PATH` or `committed PATH`; and what took how long. An error that the product explains (TacitError)
+ends the process with code 1 and its text; anything else ends it with a traceback and code 3.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from time import perf_counter
 
 import tacit
-from tests.faults.said import NOTE, acknowledge, note_of, text_of, version_of
+from tests.faults.said import NOTE, SHARED, acknowledge, note_of, text_of, version_of
 
 
 def turn(home: Path, acks: Path, name: str) -> None:
@@ -28,7 +30,8 @@ def turn(home: Path, acks: Path, name: str) -> None:
 
 
 def stubborn(home: Path, acks: Path, name: str) -> None:
-    """The same by a host that tries once more whatever fails, and goes on talking when the end failed."""
+    """The same by a host that tries once more whatever fails; it goes on talking when the end failed, and
+    dies before it can try to end again."""
     memory = tacit.open(home)
     session = memory.session(session_id=name, channel="test", model="none")
     for part in _parts(session, name):
@@ -39,7 +42,7 @@ def stubborn(home: Path, acks: Path, name: str) -> None:
     except tacit.TacitError:
         _twice(lambda: session.message("user", text_of(f"{name}.afterwards")))
         acknowledge(acks, f"{name}.afterwards")
-        _end(session, acks)
+        os._exit(1)
 
 
 def _parts(session: tacit.Session, name: str) -> Iterator[Callable[[], object]]:
@@ -115,8 +118,51 @@ def turns(home: Path, acks: Path, name: str) -> None:
             acknowledge(acks, "work")
 
 
+def life(home: Path, acks: Path, name: str) -> None:
+    """From nothing: a new home, then turns without end."""
+    init(home, acks, name)
+    tacit.open(home).write(NOTE, note_of(1), replacing=None)
+    acknowledge(acks, "note 1")
+    turns(home, acks, name)
+
+
+def crowd(home: Path, acks: Path, name: str) -> None:
+    """One of many writers, until the file STOP appears beside ACKS: turns, and edits of a note all share."""
+    memory = tacit.open(home)
+    stop = acks.with_name("STOP")
+    for number in count():
+        if stop.exists():
+            return
+        _timed_turn(memory, acks, f"{name}-{number}")
+        _edit_shared(memory, acks, f"{name}-{number}")
+        if number % 10 == 9:
+            memory.work()
+
+
+def _timed_turn(memory: tacit.Memory, acks: Path, name: str) -> None:
+    began = perf_counter()
+    session = memory.session(session_id=name, channel="test", model="none")
+    for part in _parts(session, name):
+        asked = perf_counter()
+        part()
+        acknowledge(acks, f"{name}.{part.__name__}", f"message-ms {1000 * (perf_counter() - asked):.2f}")
+    _end(session, acks)
+    acknowledge(acks, f"turn-ms {1000 * (perf_counter() - began):.2f}")
+
+
+def _edit_shared(memory: tacit.Memory, acks: Path, name: str) -> None:
+    note = memory.read(SHARED)
+    try:
+        memory.write(SHARED, f"{note.text}- {name}\n", replacing=note)
+    except tacit.ChangedOnDisk:
+        acknowledge(acks, f"conflict {name}")
+    else:
+        acknowledge(acks, f"edit {name}")
+
+
 OPERATIONS: dict[str, Callable[[Path, Path, str], None]] = {
-    operation.__name__: operation for operation in (turn, stubborn, init, adopt, commit, write, turns)
+    operation.__name__: operation
+    for operation in (turn, stubborn, init, adopt, commit, write, turns, life, crowd)
 }
 
 

@@ -7,10 +7,10 @@ import mmap
 import os
 import shlex
 import signal
-import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,13 +34,6 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
-    code: int | None  # None: it hung and was ended; negative: a signal
-    error: str
-    calls: int
-
-
-@dataclass(frozen=True, slots=True)
 class Call:
     name: str
     path: str
@@ -48,6 +41,13 @@ class Call:
     @property
     def writes(self) -> bool:
         return "write" in self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    code: int | None  # None: it hung and was ended; negative: a signal
+    error: str
+    calls: tuple[Call, ...]  # every file call below the root, in order
 
 
 def library() -> Path:
@@ -64,32 +64,39 @@ def library() -> Path:
     return built
 
 
-def run(operation: list[str], root: Path, fault: Fault, log: Path | None = None) -> Ran:
+def run(operation: list[str], root: Path, fault: Fault) -> Ran:
     """Run `python -m tests.faults.actor OPERATION…` with a fault below `root`."""
     desk = root.with_name(f"{root.name}.desk")
     desk.mkdir(exist_ok=True)
     counter = desk / "counter"
     counter.write_bytes(bytes(mmap.PAGESIZE))
+    log = desk / "calls"
+    log.unlink(missing_ok=True)
     settings = _settings(root, counter, fault, log)
     _wrap_git(desk, settings)
     given = {**environment(desk), **settings}
     given["PATH"] = f"{desk}:{given['PATH']}"
-    code, error = _watch([sys.executable, "-m", "tests.faults.actor", *operation], given)
-    return Ran(code, error, struct.unpack_from("l", counter.read_bytes())[0])
+    code, error = _watch(start(operation, desk, given))
+    return Ran(code, error, tuple(_calls(log, root)))
 
 
-def _settings(root: Path, counter: Path, fault: Fault, log: Path | None) -> dict[str, str]:
+def _calls(log: Path, root: Path) -> Iterator[Call]:
+    for line in log.read_text().splitlines() if log.exists() else ():
+        _, _, name, path = line.split(" ", 3)
+        yield Call(name, os.path.relpath(path, root))
+
+
+def _settings(root: Path, counter: Path, fault: Fault, log: Path) -> dict[str, str]:
     settings = {
         "LD_PRELOAD": str(library()),
         "FAULT_COUNTER": str(counter),
         "FAULT_ROOT": str(root),
         "FAULT_ACT": fault.act,
         "FAULT_AT": str(fault.at),
+        "FAULT_LOG": str(log),
     }
     if fault.sticky:
         settings["FAULT_STICKY"] = "1"
-    if log is not None:
-        settings["FAULT_LOG"] = str(log)
     return settings
 
 
@@ -101,16 +108,20 @@ def _wrap_git(desk: Path, settings: dict[str, str]) -> None:
     wrapper.chmod(0o755)
 
 
-def _watch(command: list[str], given: dict[str, str]) -> tuple[int | None, str]:
-    process = subprocess.Popen(
-        command,
-        env=given,
+def start(operation: list[str], nobody: Path, given: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """An actor in a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.faults.actor", *operation],
+        env=given or environment(nobody),
         cwd=ROOT,
         start_new_session=True,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
+
+
+def _watch(process: subprocess.Popen[bytes]) -> tuple[int | None, str]:
     try:
         _, error = process.communicate(timeout=_PATIENCE)
         code: int | None = process.returncode
@@ -125,6 +136,8 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    if process.stderr is not None:
+        process.stderr.close()
     deadline = time.monotonic() + 10
     while _group_lives(process.pid) and time.monotonic() < deadline:
         time.sleep(0.002)
@@ -145,14 +158,3 @@ def _is_running(pid: str, group: int) -> bool:
     except OSError:
         return False
     return int(fields[2]) == group and fields[0] != "Z"
-
-
-def calls_of(operation: list[str], root: Path) -> list[Call]:
-    """Every file call of the operation, in order, from a run without a fault."""
-    log = root.with_name(f"{root.name}.calls")
-    log.unlink(missing_ok=True)
-    ran = run(operation, root, Fault(), log)
-    if ran.code != 0:
-        raise RuntimeError(f"{operation[0]} fails without any fault: {ran.error}")
-    lines = [line.split(" ", 3) for line in log.read_text().splitlines()]
-    return [Call(name, os.path.relpath(path, root)) for _, _, name, path in lines]

@@ -10,7 +10,8 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import tacit
@@ -27,6 +28,7 @@ class Kept:
     acks: tuple[str, ...] = ()
     own: Own | None = None
     past: tuple[str, ...] = ("past.question", "past.answer")
+    live: frozenset[str] = frozenset()  # transcripts that a living process is still writing
 
     @property
     def names(self) -> list[str]:
@@ -41,14 +43,15 @@ class Kept:
         return [ack.split(" ", 1)[1] for ack in self.acks if ack.startswith(("sealed ", "committed "))]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Seen:
-    """What the transcripts on disk hold."""
+    """What one transcript on disk holds: the names of whole messages, and all else."""
 
-    names: Counter[str] = field(default_factory=Counter)
-    halves: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    unsealed: list[str] = field(default_factory=list)
+    path: str
+    names: tuple[str, ...]
+    halves: tuple[str, ...]
+    problems: tuple[str, ...]
+    sealed: bool
 
 
 def broken(home: Path, kept: Kept) -> list[str]:
@@ -76,41 +79,42 @@ def last_line(text: str) -> str:
 # ---------------------------------------------------------------- conversations
 
 
-def read_all(home: Path) -> Seen:
-    seen = Seen()
-    memory = tacit.open(home)
-    for file in sorted((home / "raw" / "conversations").rglob("*.md")):
-        path = str(file.relative_to(home))
-        transcript = memory.transcript(path)
-        seen.problems += [str(item) for item in transcript.problems if item.level == "error"]
-        seen.unsealed += [] if transcript.sealed else [path]
-        for turn in transcript.turns:
-            _see(seen, turn, path)
-    return seen
+def read_all(home: Path) -> list[Seen]:
+    files = sorted((home / "raw" / "conversations").rglob("*.md"))
+    return [_read(home, str(file.relative_to(home)), _stamp(file)) for file in files]
 
 
-def _see(seen: Seen, turn: tacit.Turn, path: str) -> None:
-    if isinstance(turn, ToolCall):
-        seen.names[turn.name] += 1
-    elif isinstance(turn, Message):
-        name = name_in(turn.text)
-        if name is None:
-            seen.halves.append(f"{path}: {turn.text[:60]!r}")
-        else:
-            seen.names[name] += 1
+def _stamp(file: Path) -> tuple[int, int, int]:
+    info = file.stat()
+    return info.st_ino, info.st_mtime_ns, info.st_size
+
+
+@cache
+def _read(home: Path, path: str, stamp: tuple[int, int, int]) -> Seen:
+    """Cached by what changes when a file does: a long loop looks at hundreds again and again."""
+    transcript = tacit.open(home).transcript(path)
+    messages = [turn for turn in transcript.turns if isinstance(turn, Message)]
+    tools = [turn.name for turn in transcript.turns if isinstance(turn, ToolCall)]
+    names = [name for turn in messages if (name := name_in(turn.text))]
+    return Seen(
+        path=path,
+        names=(*names, *tools),
+        halves=tuple(f"{path}: {turn.text[:60]!r}" for turn in messages if name_in(turn.text) is None),
+        problems=tuple(str(item) for item in transcript.problems if item.level == "error"),
+        sealed=transcript.sealed,
+    )
 
 
 def conversations(home: Path, kept: Kept) -> Iterator[str]:
     seen = read_all(home)
-    for name in kept.names:
-        if seen.names[name] == 0:
-            yield f"LOST: {name} was acknowledged and is gone"
-    for name, times in seen.names.items():
-        if times > 1:
-            yield f"TWICE: {name} is there {times} times"
-    yield from (f"half a message: {half}" for half in seen.halves)
-    yield from (f"a transcript has a problem: {problem}" for problem in seen.problems)
-    yield from (f"never sealed: {path}" for path in seen.unsealed)
+    times = Counter(name for one in seen for name in one.names)
+    yield from (f"LOST: {name} was acknowledged and is gone" for name in kept.names if not times[name])
+    yield from (f"TWICE: {name} is there {n} times" for name, n in times.items() if n > 1)
+    for one in seen:
+        yield from (f"half a message: {half}" for half in one.halves)
+        yield from (f"a transcript has a problem: {problem}" for problem in one.problems)
+        if not one.sealed and one.path not in kept.live:
+            yield f"never sealed: {one.path}"
 
 
 # ---------------------------------------------------------------- notes
@@ -142,7 +146,7 @@ def repository(home: Path, kept: Kept) -> Iterator[str]:
 def committed(home: Path, kept: Kept) -> Iterator[str]:
     """Every sealed transcript is in HEAD, byte for byte, and so is every note that is not the person's."""
     names = _blobs_in_head(home)
-    transcripts = [str(file.relative_to(home)) for file in (home / "raw").rglob("*.md")]
+    transcripts = {str(file.relative_to(home)) for file in (home / "raw").rglob("*.md")} - kept.live
     for path in {*transcripts, *kept.paths, *([NOTE] if (home / NOTE).exists() else [])}:
         if names.get(path) != blob_name((home / path).read_bytes()):
             yield f"not committed: {path}"

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 NOTE = "knowledge/reference/counter.md"
+SHARED = "knowledge/reference/shared.md"
 _NAME = re.compile(r"\[([A-Za-z0-9._-]+)\]")
 
 
@@ -39,5 +40,4 @@ def acknowledge(file: Path, *what: str) -> None:
 
 
 def acknowledged(file: Path) -> list[str]:
-    """Whole lines only: the last one may have been cut by the same kill."""
-    return [line for line in file.read_text().splitlines(keepends=False) if line]
+    return file.read_text().splitlines()

@@ -19,6 +19,8 @@ from tests.faults.machine import acknowledgements, workshop
 from tests.faults.report import Figure, say
 from tests.faults.said import NOTE, acknowledged, note_of
 
+_MORE = 10  # calls that another run may make beyond those that were counted
+
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
@@ -38,10 +40,9 @@ class Point:
     """What one fault did."""
 
     fault: Fault
-    fired: bool
-    broken: tuple[str, ...]
-    acked: int
-    unexplained: str  # an error that was no TacitError
+    call: Call | None = None  # None: the operation was over before the fault
+    broken: tuple[str, ...] = ()
+    unexplained: str = ""  # an error that was no TacitError
     litter: tuple[str, ...] = ()
 
 
@@ -73,11 +74,10 @@ ADOPT = Scenario("adopt", "tacit init --adopt", _foreign_folder, _adopt_again)
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A prepared home to copy for each point, and the calls that can go wrong."""
+    """A prepared home to copy for each point."""
 
     scenario: Scenario
     folder: Path
-    calls: tuple[Call, ...]
     kept: Kept
 
     @property
@@ -86,15 +86,23 @@ class Bench:
 
 
 def set_up(scenario: Scenario, folder: Path) -> Bench:
-    bench = Bench(scenario, folder, (), Kept(past=()))
-    if scenario.prepare is not None:
-        scenario.prepare(bench.base)
-        past = invariants.Kept().past if scenario.prepare is not _foreign_folder else ()
-        bench = replace(bench, kept=Kept(own=homes.own_work(bench.base), past=past))
-    trial = _fresh(bench, "trial")
+    bench = Bench(scenario, folder, Kept(past=()))
+    if scenario.prepare is None:
+        return bench
+    scenario.prepare(bench.base)
+    past = Kept().past if scenario.prepare is not _foreign_folder else ()
+    return replace(bench, kept=Kept(own=homes.own_work(bench.base), past=past))
+
+
+def count_calls(bench: Bench) -> int:
+    """How many file calls the operation makes when nothing goes wrong. The number differs a little from run
+    to run: git makes a folder for an object or finds it there, depending on a hash that holds the time."""
+    home = _fresh(bench, "trial")
     with acknowledgements() as acks:
-        calls = inject.calls_of(scenario.arguments(trial, acks), trial)
-    return replace(bench, calls=tuple(calls))
+        ran = inject.run(bench.scenario.arguments(home, acks), home, Fault())
+    if ran.code != 0:
+        raise RuntimeError(f"{bench.scenario.operation} fails without any fault: {ran.error}")
+    return len(ran.calls)
 
 
 def _fresh(bench: Bench, name: str) -> Path:
@@ -112,11 +120,13 @@ def try_point(bench: Bench, fault: Fault) -> Point:
         with acknowledgements() as file:
             ran = inject.run(bench.scenario.arguments(home, file), home, fault)
             acks = tuple(acknowledged(file))
+        if len(ran.calls) < fault.at or not _applies(fault.act, ran.calls[fault.at - 1]):
+            return Point(fault)
         found = ["it hung"] if ran.code is None else []
         found += _after(bench, home, replace(bench.kept, acks=acks))
         unexplained = invariants.last_line(ran.error) if ran.code == 3 else ""
         litter = tuple(invariants.litter(home))
-        return Point(fault, ran.calls >= fault.at, tuple(found), len(acks), unexplained, litter)
+        return Point(fault, ran.calls[fault.at - 1], tuple(found), unexplained, litter)
     finally:
         shutil.rmtree(home.parent)
 
@@ -144,11 +154,11 @@ def scan(
     began = time.monotonic()
     with workshop() as folder:
         bench = set_up(scenario, folder)
-        numbers = [number for number, call in enumerate(bench.calls, 1) if _applies(act, call)]
-        faults = [Fault(act, number, sticky) for number in numbers[first - 1 :: step]]
-        say(f"{what}: {len(bench.calls)} calls, {len(faults)} points")
+        calls = count_calls(bench)
+        faults = [Fault(act, number, sticky) for number in range(first, calls + _MORE, step)]
+        say(f"{what}: about {calls} calls")
         points = list(_each(bench, faults, workers or os.cpu_count() or 1))
-    return _figure(part, what, bench, points, time.monotonic() - began)
+    return _figure(part, what, points, time.monotonic() - began)
 
 
 def _applies(act: str, call: Call) -> bool:
@@ -166,9 +176,9 @@ def _each(bench: Bench, faults: Sequence[Fault], workers: int) -> Iterable[Point
             yield point
 
 
-def _figure(part: str, what: str, bench: Bench, points: Sequence[Point], seconds: float) -> Figure:
-    fired = [point for point in points if point.fired]
-    failures = [_describe(bench, point) for point in fired if point.broken]
+def _figure(part: str, what: str, points: Sequence[Point], seconds: float) -> Figure:
+    fired = [point for point in points if point.call]
+    failures = [_describe(point) for point in fired if point.broken]
     details: dict[str, object] = {}
     if unexplained := Counter(point.unexplained for point in fired if point.unexplained):
         details["errors without explanation"] = sum(unexplained.values())
@@ -178,9 +188,6 @@ def _figure(part: str, what: str, bench: Bench, points: Sequence[Point], seconds
     return Figure(part, what, "points", len(failures), len(fired), seconds, details, failures)
 
 
-def _describe(bench: Bench, point: Point) -> str:
-    # The run with the fault may make other calls than the run that counted, after it or before.
-    known = point.fault.at <= len(bench.calls)
-    call = bench.calls[point.fault.at - 1] if known else None
-    where = f"{call.name} {call.path}" if call else "a later call"
+def _describe(point: Point) -> str:
+    where = f"{point.call.name} {point.call.path}" if point.call else ""
     return f"{point.fault} ({where}): " + "; ".join(point.broken)

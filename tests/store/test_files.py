@@ -112,7 +112,6 @@ def test_only_a_plain_file_with_one_name_is_read_or_replaced(tree: Tree, put: Ca
     place = tree.root / "knowledge" / "odd"
     put(place)
     before = os.lstat(place)
-    began = time.monotonic()
     for use in (
         lambda: tree.read("knowledge/odd"),
         lambda: tree.write("knowledge/odd", b"x", None),
@@ -121,7 +120,6 @@ def test_only_a_plain_file_with_one_name_is_read_or_replaced(tree: Tree, put: Ca
     ):
         with pytest.raises(UnsafePath):
             use()
-    assert time.monotonic() - began < 5
     assert os.lstat(place).st_ino == before.st_ino
     assert (tree.root.parent / "outside" / "secret").read_bytes() == b"outside"
 

@@ -163,7 +163,8 @@ def test_a_broken_repository_is_found_without_touching_it_then_mended_and_commit
     assert found
     assert snapshot(home) == before
 
-    assert set(found) <= set(repair(Home(home), Git(home)))
+    # Later findings may only be there because of the first one.
+    assert repair(Home(home), Git(home))[0] == found[0]
     assert list(findings(Home(home), Git(home))) == []
     assert commit(home)
     assert working_files(home) == files
@@ -252,13 +253,16 @@ def test_young_locks_and_locks_of_running_gits_are_not_findings(lived_in: Path) 
     lock.touch()
     assert list(findings(Home(lived_in), Git(lived_in))) == []
     os.utime(lock, (time.time() - 300,) * 2)
-    running = subprocess.Popen(
-        ["git", "cat-file", "--batch"], cwd=lived_in, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
-    )
-    try:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        ["git", "cat-file", "--batch-check"], cwd=lived_in, stdin=pipe, stdout=pipe
+    ) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        running.stdin.write(b"HEAD\n")
+        running.stdin.flush()
+        assert running.stdout.readline()
         assert list(findings(Home(lived_in), Git(lived_in))) == []
-    finally:
-        running.communicate()
     assert len(list(findings(Home(lived_in), Git(lived_in)))) == 1
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from tacit.text.chunk import chunks
@@ -50,7 +48,6 @@ FILES = {
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_hostile_file_is_read_cut_counted_and_kept(name: str) -> None:
-    began = time.process_time()
     text = decode(FILES[name])
     note = parse(text, name)
     assert encode(note.text) == FILES[name]
@@ -61,7 +58,6 @@ def test_a_hostile_file_is_read_cut_counted_and_kept(name: str) -> None:
     joined = "".join("".join(chunk.text for chunk in found).split())
     assert joined == "".join(note.body.removeprefix("\ufeff").split())
     assert count(text) >= 0
-    assert time.process_time() - began < 10
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if not parse(decode(FILES[name])).problems])

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tacit.text import escape, notes
+from tacit.text import notes
 from tacit.text.yaml_values import entry, flow, timestamp
 from tests.hostile import characters, hostile
 
@@ -36,14 +36,14 @@ _words = st.from_regex(r"[A-Za-z0-9_./+@(), ~:#&*!|>'\"%`-]{0,12}", fullmatch=Tr
 def test_a_string_is_read_as_that_string(text: str) -> None:
     line = entry("key", text)
     assert line.count("\n") == 1
-    assert escape.restore_characters(yaml.safe_load(line)["key"]) == text
+    assert yaml.safe_load(line)["key"] == text
 
 
 @given(st.one_of(hostile, _words))
 def test_our_own_reader_agrees(text: str) -> None:
     note = notes.parse(f"---\n{entry('key', text)}---\nbody\n", "a.md")
     assert note.problems == ()
-    assert escape.restore_characters(str(note.fields["key"])) == text
+    assert note.fields["key"] == text
     assert note.body == "body\n"
 
 
@@ -51,7 +51,7 @@ def test_our_own_reader_agrees(text: str) -> None:
 def test_a_list_of_mappings_stands_below_its_key_item_by_item(items: list[dict[str, str]]) -> None:
     text = entry("changes", items)
     read = yaml.safe_load(text)["changes"]
-    assert [{key: escape.restore_characters(value) for key, value in item.items()} for item in read] == items
+    assert read == items
     assert text.count("\n") == 1 + 3 * len(items)
 
 
@@ -59,7 +59,7 @@ def test_a_list_of_mappings_stands_below_its_key_item_by_item(items: list[dict[s
 def test_a_list_of_strings_stands_on_one_line(items: list[str]) -> None:
     line = entry("tags", items)
     assert line.count("\n") == 1
-    assert [escape.restore_characters(item) for item in yaml.safe_load(line)["tags"]] == items
+    assert yaml.safe_load(line)["tags"] == items
 
 
 @pytest.mark.parametrize(
@@ -70,17 +70,16 @@ def test_a_list_of_strings_stands_on_one_line(items: list[str]) -> None:
         (3, "3"),
         (0.5, "0.5"),
         ([], "[]"),
-        (("a", "b c", "d: e"), '[a, b c, "d: e"]'),
-        ({"a": 1}, "{a: 1}"),
+        (["a", "b c", "d: e"], '[a, b c, "d: e"]'),
         (date(2026, 2, 16), "2026-02-16"),
         (datetime(2026, 2, 16, 18, 45, tzinfo=UTC), "2026-02-16T18:45:00Z"),
-        ("plain words, and more", "plain words, and more"),
+        ("plain words and more", "plain words and more"),
         ("agent:main:main", '"agent:main:main"'),
         ("yes", '"yes"'),
         ("", '""'),
         ("line\nbreak", '"line\\nbreak"'),
-        ("Grüße", '"Grüße"'),
-        ("\0", '"&#x0;"'),
+        ("Grüße", "Grüße"),
+        ("\0", '"\\u0000"'),
     ],
 )
 def test_each_kind_of_value_has_one_form(value: object, written: str) -> None:

@@ -1,0 +1,73 @@
+"""What stands on disk while our git is at work, so that the next start can finish what a kill cut short.
+
+`.tacit/git-busy` names the paths that the user's index has to learn of. Found at the start it tells one of
+two things. `working`: we died in the middle, so the locks left since then are ours to clear. `stale`: the
+commit is made, but somebody held the index. An index that never learned would be worse than untidy: the
+user's next plain commit would take our files out of HEAD again.
+
+Everything here expects that the caller holds the home's lock.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tacit.store import files
+from tacit.store.git import Blob, Git
+from tacit.store.home import Home
+from tacit.store.repair import clear_dead_locks
+
+
+class GitWork:
+    def __init__(self, home: Home, git: Git) -> None:
+        self._git, self._home = git, home
+        self._mark = home.private / "git-busy"
+
+    @property
+    def is_unfinished(self) -> bool:
+        return self._mark.exists()
+
+    def settle(self) -> None:
+        """Clear what a dead git of ours left, and tell the index what it missed."""
+        if not self._mark.exists():
+            return
+        state, paths = _read(self._mark)
+        if state == "working":
+            clear_dead_locks(self._home, self._git, since=self._mark.stat().st_mtime)
+        kept = self._git.tree("HEAD", *paths) if paths and self._git.head() else {}
+        self._tell({path: kept.get(path) for path in paths})
+
+    def untold(self) -> set[str]:
+        """Paths whose index entry is ours to mend, not somebody's work."""
+        return set(_read(self._mark)[1]) if self._mark.exists() else set()
+
+    @contextmanager
+    def writing(self, entries: Mapping[str, Blob | None]) -> Iterator[None]:
+        """Around every git command that writes. The entries (None: gone) are what the index learns after.
+        When it fails, the mark stays: a git that was stopped may have left locks."""
+        self.settle()
+        missed = self.untold() - entries.keys()
+        self._write("working", {*entries, *missed})
+        yield
+        kept = self._git.tree("HEAD", *missed) if missed else {}
+        self._tell({**entries, **{path: kept.get(path) for path in missed}})
+
+    def _tell(self, entries: Mapping[str, Blob | None]) -> None:
+        if not entries or self._git.update_index(entries.items()):
+            self._mark.unlink(missing_ok=True)
+        else:
+            self._write("stale", set(entries))
+
+    def _write(self, state: str, paths: set[str]) -> None:
+        files.replace(self._mark, json.dumps({"state": state, "paths": sorted(paths)}).encode())
+
+
+def _read(mark: Path) -> tuple[str, list[str]]:
+    try:
+        value = json.loads(mark.read_bytes())
+        return str(value["state"]), [str(path) for path in value["paths"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return "working", []

@@ -1,0 +1,37 @@
+"""Attachments as git-lfs keeps them: a pointer in the commit, the bytes in .git/lfs/objects.
+
+We write both ourselves, because a filter program of the repository's choosing is never run. What git-lfs
+does with them afterwards (push, fetch, prune) is git-lfs's business.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tacit.store import files
+
+_SUFFIXES = (".png", ".jpg", ".pdf", ".mp4")
+
+
+def is_tracked(path: str) -> bool:
+    """Whether the rules in our .gitattributes name this path."""
+    return path.startswith("attachments/") and path.endswith(_SUFFIXES)
+
+
+def is_installed() -> bool:
+    return shutil.which("git-lfs") is not None
+
+
+def pointer(data: bytes) -> bytes:
+    version = "https://git-lfs.github.com/spec/v1"
+    return f"version {version}\noid sha256:{files.digest(data)}\nsize {len(data)}\n".encode()
+
+
+def store(git_directory: Path, data: bytes) -> None:
+    """Keep the bytes where git-lfs looks for them."""
+    name = files.digest(data)
+    file = git_directory / "lfs" / "objects" / name[:2] / name[2:4] / name
+    if not file.exists():
+        files.make_directories(file.parent, 0o755)
+        files.replace(file, data, mode=0o444)

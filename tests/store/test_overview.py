@@ -1,0 +1,130 @@
+"""The quick look: right without git, also where things are odd."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tacit.memory import Memory
+from tacit.store.home import Home
+from tacit.store.overview import Overview, look
+
+if TYPE_CHECKING:
+    from tests.conftest import Tacit
+
+
+def user(root: Path, *arguments: str) -> str:
+    command = ["git", "-c", "user.name=U", "-c", "user.email=u@example.com", *arguments]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+
+
+def seen(home: Path) -> Overview:
+    return look(Home(home))
+
+
+def edit(file: Path) -> None:
+    """A moment after the last commit, whatever the clock's grain."""
+    file.write_text("edited\n")
+    os.utime(file, (time.time() + 2,) * 2)
+
+
+def test_branch_and_commit_are_those_of_git(home: Path) -> None:
+    now = seen(home)
+    assert (now.branch, now.commit) == ("main", user(home, "rev-parse", "HEAD").strip())
+    user(home, "switch", "-q", "-c", "explore/x/y")
+    assert seen(home).branch == "explore/x/y"
+    user(home, "checkout", "-q", "--detach")
+    assert (seen(home).branch, seen(home).commit) == ("", now.commit)
+
+
+def test_branches_that_gc_has_packed_are_still_read(home: Path) -> None:
+    before = seen(home).commit
+    user(home, "pack-refs", "--all")
+    assert not (home / ".git/refs/heads/main").exists()
+    assert (seen(home).commit, seen(home).edited) == (before, 0)
+    edit(home / "knowledge/people/_index.md")
+    assert seen(home).edited == 1
+
+
+def test_notes_are_counted_and_those_edited_since_the_last_commit(home: Path, memory: Memory) -> None:
+    before = seen(home)
+    assert before.notes > 5
+    assert before.edited == 0
+    edit(home / "knowledge/people/_index.md")
+    edit(home / "knowledge/new.md")
+    (home / "knowledge/picture.png").write_bytes(b"")
+    (home / "knowledge/link.md").symlink_to("/etc/passwd")
+    assert (seen(home).notes, seen(home).edited) == (before.notes + 1, 2)
+    past = time.time() - 5
+    for path in ("knowledge/people/_index.md", "knowledge/new.md"):
+        os.utime(home / path, (past, past))
+    memory.work()
+    assert seen(home).edited == 0
+
+
+def test_sessions_are_told_apart_open_left_open_and_waiting(home: Path, memory: Memory) -> None:
+    session = memory.session()
+    session.message("user", "talking")
+    assert session.path is not None
+    assert (seen(home).open, seen(home).left_open, seen(home).waiting) == ([session.path], [], [])
+    session.detach()
+    assert (seen(home).open, seen(home).left_open) == ([], [session.path])
+    (home / ".git/MERGE_HEAD").write_text("x")
+    memory.recover()
+    assert (seen(home).left_open, seen(home).waiting) == ([], [session.path])
+    (home / ".git/MERGE_HEAD").unlink()
+    memory.recover()
+    now = seen(home)
+    assert (now.open, now.left_open, now.waiting) == ([], [], [])
+    assert (now.transcripts, now.last_transcript) == (1, session.path)
+
+
+def test_a_session_of_the_command_line_is_open_though_nobody_holds_it(home: Path, memory: Memory) -> None:
+    session = memory.session(session_id="ses_cli", detached=True)
+    session.detach()
+    assert seen(home).open == ["ses_cli (no message yet)"]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        "", "{", "[]", "null", "5", "{}", '{"path": null, "detached": false}',
+        '{"path": null, "detached": false, "opening": null}', '{"path": "none.md", "detached": true}',
+        '{"path": "none.md", "detached": true, "opening": {"session_id": "x"}}',
+    ],
+)  # fmt: skip
+def test_a_damaged_record_is_passed_over(home: Path, tacit: Tacit, record: str) -> None:
+    (home / ".tacit/sessions").mkdir(exist_ok=True)
+    (home / ".tacit/sessions/x.json").write_text(record)
+    assert tacit("status").code == 0
+    assert seen(home).open == []
+
+
+def test_a_home_without_repository_or_private_folder_is_still_looked_at(home: Path) -> None:
+    (home / ".git").rename(home.parent / "git")
+    (home / ".tacit").rename(home.parent / "private")
+    now = seen(home)
+    assert (now.branch, now.commit, now.open) == ("", "", [])
+    assert now.notes > 5
+
+
+def test_status_prints_what_was_seen(home: Path, memory: Memory, tacit: Tacit) -> None:
+    with memory.session() as session:
+        session.message("user", "kept")
+    edit(home / "knowledge/new.md")
+    ran = tacit("status")
+    lines = ran.stdout.splitlines()
+    commit = user(home, "rev-parse", "HEAD")[:10]
+    assert ran.code == 0
+    assert lines[0] == f"home         {home}"
+    assert lines[1] == f"branch       main at {commit}"
+    assert lines[2] == f"transcripts  1, last {session.path}"
+    assert lines[3].endswith(", 1 edited since the last commit")
+    value = json.loads(tacit("status", "--json").stdout)
+    assert (value["branch"], value["transcripts"], value["edited"]) == ("main", 1, 1)
