@@ -40,11 +40,12 @@ class Session:
         live: Live | None,
         *,
         now: Callable[[], datetime],
+        in_zone: Callable[[datetime], datetime],
         finish: Finish,
         started_given: bool = True,
     ) -> None:
         self._live = live  # None: this agent's conversations are not kept
-        self._now, self._finish = now, finish
+        self._now, self._in_zone, self._finish = now, in_zone, finish
         self._started_given = started_given
         self._last: datetime | None = None
         self._last_given = False
@@ -135,7 +136,11 @@ class Session:
         if self._closed:
             raise SessionError("This session has ended. Continue it with Memory.session(session_id=…).")
         said = at or self._now()
-        started = fixed_offset(self._aware(said)) if at is not None and not self._started_given else None
+        started = (
+            fixed_offset(self._in_zone(self._aware(said)))
+            if at is not None and not self._started_given
+            else None
+        )
         number = live.append(hint, lambda place: write(place, self._local(said)), started)
         self._last, self._last_given = said, at is not None
         return number
@@ -143,7 +148,7 @@ class Session:
     def _aware(self, at: datetime) -> datetime:
         if not 2 <= at.year <= 9998:  # the ends of the calendar do not exist in every zone
             raise UsageError(f"{at} cannot be the time. Give one like 2026-02-16T18:45:00+01:00.")
-        return at if at.tzinfo else at.replace(tzinfo=self._now().tzinfo)
+        return at if at.tzinfo else self._in_zone(at)
 
     def _local(self, at: datetime) -> datetime:
         """In the offset the transcript began with, so that its hours and minutes can be compared."""

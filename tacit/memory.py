@@ -86,11 +86,13 @@ class Memory:
             if detached:
                 transcripts.save_record(self.home, record)
         live = Live(self.home, record)
-        return Session(live, now=self._moment, finish=self._finish, started_given=given)
+        return Session(
+            live, now=self._moment, in_zone=self._in_zone, finish=self._finish, started_given=given
+        )
 
     def unkept_session(self) -> Session:
         """For an agent whose conversations are not kept: takes everything, writes nothing."""
-        return Session(None, now=self._moment, finish=self._finish)
+        return Session(None, now=self._moment, in_zone=self._in_zone, finish=self._finish)
 
     def knows(self, session_id: str) -> bool:
         """Whether a session with this id is open."""

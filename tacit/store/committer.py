@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tacit.errors import GitError, UnsafePath
 from tacit.model.problems import Problem
-from tacit.store import files, locks, transcripts
+from tacit.store import files, lfs, locks, transcripts
 from tacit.store.git import EXECUTABLE, PLAIN, SYMLINK, Blob, Change, Git, Planned, blob_name
 from tacit.store.gitwork import GitWork
 from tacit.store.home import CONVERSATIONS, NOTE_FILES, NOTE_FOLDERS, Home
@@ -164,11 +164,24 @@ class Committer:
                 return None
             return Problem(path, "is not a plain file, so it is not committed.", level="warning")
         try:
-            data = self._tree.read(path)
+            data = self._as_committed(path, self._tree.read(path), kept)
         except UnsafePath as error:
             return Problem(path, f"is not committed: {error.why}.", level="warning")
         change = Change(path, data, EXECUTABLE if mode & stat.S_IXUSR else PLAIN)
         return None if kept and _blob(change, self._git.algorithm) == kept else change
+
+    def _as_committed(self, path: str, data: bytes, kept: Blob | None) -> bytes:
+        """The bytes, or where git-lfs is at home the pointer to them."""
+        if not lfs.is_tracked(path) or lfs.is_pointer(data):
+            return data
+        pointer = lfs.pointer(data)
+        is_pointer_there = kept is not None and blob_name(pointer, self._git.algorithm) == kept.name
+        return pointer if is_pointer_there or lfs.is_installed() else data
+
+    def _store_large(self, changes: Mapping[str, Change]) -> None:
+        for path, change in changes.items():
+            if change.data is not None and lfs.is_tracked(path) and lfs.is_pointer(change.data):
+                lfs.store(self._git.directory, self._tree.read(path))
 
     def _edits(self, changes: Mapping[str, Change], kept: Mapping[str, Blob]) -> tuple[Edit, ...]:
         before = self._git.blobs(kept[path].name for path in changes if path in kept)
@@ -184,6 +197,7 @@ class Committer:
             if why := self.waits_for():
                 return Outcome(waiting=why)
             found = self.note_changes()
+            self._store_large(found.changes)
             branch = self._git.branch() or ""
             touched = self._touched()
             planned = []

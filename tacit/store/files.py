@@ -63,6 +63,14 @@ def fsync_directory(path: str | os.PathLike[str]) -> None:
         os.close(fd)
 
 
+def fsync_file(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 def make_directories(path: Path, mode: int = 0o700) -> None:
     """mkdir -p whose result survives a power cut: each new name is synced in its parent."""
     missing = []

@@ -314,6 +314,23 @@ class Git:
     def init(self, branch: str) -> None:
         """A new repository, or a damaged one completed. Never touches what is there."""
         self.run("init", "--quiet", f"--initial-branch={branch}", "--template=")
+        # git syncs neither what it writes here nor the folders: without this a power cut in the first
+        # seconds leaves a HEAD and a config of no bytes.
+        here = self.directory
+        for name in ("HEAD", "config"):
+            files.fsync_file(here / name)
+        for name in ("refs/heads", "refs/tags", "refs", "objects/info", "objects/pack", "objects", ""):
+            files.fsync_directory(here / name)
+        files.fsync_directory(self.root)
+
+    def looks_sound(self) -> bool:
+        """A glance at the two files without which git takes this for no repository. No process."""
+        here = self.directory
+        try:
+            head, config = (here / "HEAD").read_bytes(), (here / "config").stat().st_size
+        except OSError:
+            return False
+        return config > 0 and re.fullmatch(rb"(ref: refs/\S+|[0-9a-f]{40,64})\s*", head) is not None
 
 
 def blob_name(data: bytes, algorithm: str = "sha1") -> str:

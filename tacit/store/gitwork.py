@@ -18,7 +18,7 @@ from pathlib import Path
 from tacit.store import files
 from tacit.store.git import Blob, Git
 from tacit.store.home import Home
-from tacit.store.repair import clear_dead_locks
+from tacit.store.repair import clear_dead_locks, repair
 
 
 class GitWork:
@@ -28,10 +28,12 @@ class GitWork:
 
     @property
     def is_unfinished(self) -> bool:
-        return self._mark.exists()
+        return self._mark.exists() or not self._git.looks_sound()
 
     def settle(self) -> None:
-        """Clear what a dead git of ours left, and tell the index what it missed."""
+        """Clear what a dead git of ours left, mend what a power cut broke, tell the index what it missed."""
+        if self._git.directory.is_dir() and not self._git.looks_sound():
+            repair(self._home, self._git)
         if not self._mark.exists():
             return
         state, paths = _read(self._mark)

@@ -23,6 +23,10 @@ def is_installed() -> bool:
     return shutil.which("git-lfs") is not None
 
 
+def is_pointer(data: bytes) -> bool:
+    return data.startswith(b"version https://git-lfs.github.com/spec/")
+
+
 def pointer(data: bytes) -> bytes:
     version = "https://git-lfs.github.com/spec/v1"
     return f"version {version}\noid sha256:{files.digest(data)}\nsize {len(data)}\n".encode()
@@ -30,6 +34,8 @@ def pointer(data: bytes) -> bytes:
 
 def store(git_directory: Path, data: bytes) -> None:
     """Keep the bytes where git-lfs looks for them."""
+    if is_pointer(data):
+        return
     name = files.digest(data)
     file = git_directory / "lfs" / "objects" / name[:2] / name[2:4] / name
     if not file.exists():

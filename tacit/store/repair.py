@@ -35,6 +35,7 @@ def findings(home: Home, git: Git, *, ours_since: float | None = None) -> Iterat
         return
     yield from _dead_locks(home, git, ours_since)
     yield from _head(git)
+    yield from _config(git)
     yield from _branch(git)
     yield from _index(git)
     yield from _empty_objects(home, git)
@@ -96,6 +97,15 @@ def _head(git: Git) -> Iterator[Finding]:
     branch = _likely_branch(git)
     todo = f"`tacit init` points it at {branch} again."
     yield _finding(".git/HEAD", "is missing or damaged.", todo, lambda: _point_head(file, branch))
+
+
+def _config(git: Git) -> Iterator[Finding]:
+    file = git.directory / "config"
+    if not file.is_file() or file.stat().st_size == 0:
+        branch = git.branch() or "main"
+        yield _finding(
+            ".git/config", "is missing or empty.", "`tacit init` makes it.", lambda: git.init(branch)
+        )
 
 
 def _point_head(file: Path, branch: str) -> None:

@@ -13,7 +13,7 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -79,13 +79,18 @@ def find_record(home: Home, session_id: str) -> Record | None:
 
 
 def records(home: Home) -> list[Record]:
-    if not home.sessions.is_dir():
-        return []
-    found = {file: _read_record(file) for file in sorted(home.sessions.glob("*.json"))}
-    readable = [record for record in found.values() if record is not None]
-    if any(record is None and file.exists() for file, record in found.items()):
-        readable.extend(strays(home, readable))
-    return readable
+    """Those that can be read, and for those that cannot, what their transcripts say themselves."""
+    found = _record_files(home)
+    damaged = any(record is None and file.exists() for file, record in found.items())
+    return [*_readable(found), *(strays(home) if damaged else ())]
+
+
+def _record_files(home: Home) -> dict[Path, Record | None]:
+    return {file: _read_record(file) for file in sorted(home.sessions.glob("*.json"))}
+
+
+def _readable(found: Mapping[Path, Record | None]) -> list[Record]:
+    return [record for record in found.values() if record is not None]
 
 
 def drop_record(home: Home, record: Record) -> None:
@@ -102,9 +107,9 @@ def _read_record(file: Path) -> Record | None:
         return None  # a record is a convenience: the transcript itself is found by `strays`
 
 
-def strays(home: Home, named: Sequence[Record] = ()) -> Iterator[Record]:
+def strays(home: Home) -> Iterator[Record]:
     """Unsealed transcripts that no record names: .tacit was deleted, or never travelled with the files."""
-    known = {record.path for record in named}
+    known = {record.path for record in _readable(_record_files(home))}
     for path in files.Tree(home.root).files(CONVERSATIONS):
         if path.endswith(".md") and path not in known and not is_sealed(home.root / path):
             parsed = load(home, path)
@@ -163,17 +168,25 @@ class Live:
             changes = [turn for turn in self.turns() if isinstance(turn, KnowledgeChange)]
             final = form.finish(self._text(), self.record.opening, self.record.name, closing, changes)
             data = final.encode("utf-8", "surrogateescape")
-            files.replace(self._home.root / self.record.path, data, mode=0o400)
-            self._release()
+            self._replace_sealed(self._home.root / self.record.path, data)
             return files.digest(data)
 
+    def _replace_sealed(self, file: Path, data: bytes) -> None:
+        try:
+            files.replace(file, data, mode=0o400)
+        finally:
+            # Also when only the last sync failed: our descriptor is then of a file that has no name any
+            # more, and nothing may be acknowledged into it.
+            if is_sealed(file):
+                self._release()
+
     def close(self) -> None:
-        """Let go of the file. Whoever opens the home next takes the session for one that a crash left open."""
+        """Let go of the file. Whoever opens the home next takes the session for one left open by a crash."""
         with self._mutex:
             self._release()
 
     def detach(self) -> None:
-        """Let go of the file for another process to go on with: until it does, nobody seals it as left open."""
+        """Let go of the file for another process to go on with; until it does, nobody seals it."""
         self._require_own()
         with self._mutex:
             if self._fd >= 0 and not self.record.detached:
@@ -258,9 +271,11 @@ class Live:
     def _rewrite(self) -> None:
         assert self.record.path is not None
         file = self._home.root / self.record.path
-        fresh = _create_locked(file, _read_at(self._fd, self._size))
+        fresh = _put_locked(file, _read_at(self._fd, self._size))
         os.close(self._fd)
-        self._fd, self._suspect = fresh, False
+        self._fd = fresh
+        files.fsync_directory(file.parent)
+        self._suspect = False
 
 
 def _read_at(fd: int, size: int) -> bytes:
@@ -287,8 +302,20 @@ def _free_path(home: Home, opening: Opening, name: str) -> str:
 
 
 def _create_locked(file: Path, data: bytes) -> int:
-    """A file that appears whole, synced and already locked by us."""
+    """A new file that appears whole, synced and already locked by us, or not at all."""
     files.make_directories(file.parent)
+    fd = _put_locked(file, data)
+    try:
+        files.fsync_directory(file.parent)
+    except BaseException:
+        os.close(fd)
+        with suppress(OSError):
+            file.unlink()  # it was not acknowledged, and a second try must not keep it twice
+        raise
+    return fd
+
+
+def _put_locked(file: Path, data: bytes) -> int:
     temporary = file.with_name(files.temporary_name(file.name))
     fd = os.open(temporary, _APPEND | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -296,7 +323,6 @@ def _create_locked(file: Path, data: bytes) -> int:
         files.write_all(fd, data)
         os.fsync(fd)
         temporary.rename(file)
-        files.fsync_directory(file.parent)
     except BaseException:
         os.close(fd)
         with suppress(OSError):

@@ -13,7 +13,16 @@ from tests.faults.machine import environment
 from tests.faults.said import NOTE, note_of, text_of
 
 STAGED_NOTE = "knowledge/people/mine.md"
-_PERSON = ("-c", "user.name=Person", "-c", "user.email=person@example.org", "-c", "core.hooksPath=/dev/null")
+_PERSON = (
+    "-c",
+    "user.name=Person",
+    "-c",
+    "user.email=person@example.org",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "safe.directory=*",
+)
 
 
 @dataclass(frozen=True, slots=True)

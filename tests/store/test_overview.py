@@ -73,16 +73,18 @@ def test_sessions_are_told_apart_open_left_open_and_waiting(home: Path, memory: 
     session.message("user", "talking")
     assert session.path is not None
     assert (seen(home).open, seen(home).left_open, seen(home).waiting) == ([session.path], [], [])
-    session.detach()
-    assert (seen(home).open, seen(home).left_open) == ([], [session.path])
+    path, live = session.path, session._live
+    assert live is not None
+    live.close()  # what the kernel does when the process dies
+    assert (seen(home).open, seen(home).left_open) == ([], [path])
     (home / ".git/MERGE_HEAD").write_text("x")
     memory.recover()
-    assert (seen(home).left_open, seen(home).waiting) == ([], [session.path])
+    assert (seen(home).left_open, seen(home).waiting) == ([], [path])
     (home / ".git/MERGE_HEAD").unlink()
     memory.recover()
     now = seen(home)
     assert (now.open, now.left_open, now.waiting) == ([], [], [])
-    assert (now.transcripts, now.last_transcript) == (1, session.path)
+    assert (now.transcripts, now.last_transcript) == (1, path)
 
 
 def test_a_session_of_the_command_line_is_open_though_nobody_holds_it(home: Path, memory: Memory) -> None:

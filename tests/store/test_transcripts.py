@@ -492,6 +492,8 @@ def test_strays_are_unsealed_transcripts_of_ours_and_nothing_else(bare: Home) ->
     (folder / "1900-by-hand.md").write_text("---\nsession_id: x\nstarted: 2026-02-16T18:45:00Z\n---\n")
     (folder / "notes.txt").write_text("marks: crc32")
     (folder / "1901-empty.md").touch()
+    assert list(transcripts.strays(bare)) == []  # a record names it
+    transcripts.drop_record(bare, live.record)
     assert [(stray.path, stray.name, stray.opening) for stray in transcripts.strays(bare)] == [
         (PATH, "one", Opening("ses_1", STARTED))
     ]

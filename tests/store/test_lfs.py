@@ -1,0 +1,89 @@
+"""Attachments are committed the way git-lfs keeps them, without running its filter."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tacit.memory import Memory
+from tacit.store import lfs
+
+PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40
+NAME = "attachments/2026/10/kiln.png"
+
+
+def committed(home: Path) -> bytes:
+    return subprocess.run(["git", "-C", home, "cat-file", "blob", f"HEAD:{NAME}"], capture_output=True).stdout
+
+
+def put(home: Path) -> None:
+    (home / NAME).parent.mkdir(parents=True)
+    (home / NAME).write_bytes(PICTURE)
+
+
+def test_with_git_lfs_a_pointer_is_committed_and_the_bytes_are_where_git_lfs_looks(
+    home: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lfs, "is_installed", lambda: True)
+    put(home)
+    memory.work()
+    assert committed(home) == lfs.pointer(PICTURE)
+    oid = lfs.pointer(PICTURE).split(b"sha256:")[1][:64].decode()
+    assert (home / ".git/lfs/objects" / oid[:2] / oid[2:4] / oid).read_bytes() == PICTURE
+    assert (home / NAME).read_bytes() == PICTURE
+
+
+def test_a_pointer_stays_a_pointer_when_git_lfs_is_gone(
+    home: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lfs, "is_installed", lambda: True)
+    put(home)
+    memory.work()
+    monkeypatch.setattr(lfs, "is_installed", lambda: False)
+    assert memory.note_changes().edits == ()
+
+
+def test_without_git_lfs_the_bytes_themselves_are_committed(
+    home: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lfs, "is_installed", lambda: False)
+    put(home)
+    memory.work()
+    assert committed(home) == PICTURE
+
+
+def test_a_dry_run_stores_nothing(home: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lfs, "is_installed", lambda: True)
+    put(home)
+    assert [edit.path for edit in memory.note_changes().edits] == [NAME]
+    assert not (home / ".git/lfs").exists()
+
+
+def test_a_file_that_is_only_a_pointer_is_committed_as_it_is(home: Path, memory: Memory) -> None:
+    (home / NAME).parent.mkdir(parents=True)
+    (home / NAME).write_bytes(lfs.pointer(PICTURE))
+    memory.work()
+    assert committed(home) == lfs.pointer(PICTURE)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [(NAME, True), ("attachments/a.pdf", True), ("attachments/a.txt", False), ("knowledge/a.png", False)],
+)
+def test_the_rules_are_those_of_gitattributes(path: str, expected: bool) -> None:
+    assert lfs.is_tracked(path) is expected
+
+
+@pytest.mark.skipif(
+    shutil.which("git-lfs") is None, reason="git-lfs is not installed; the format is tested above"
+)
+def test_the_real_git_lfs_accepts_what_was_committed(home: Path, memory: Memory) -> None:
+    put(home)
+    memory.work()
+    for arguments in (["lfs", "install", "--local", "--force"], ["lfs", "fsck"]):
+        subprocess.run(["git", "-C", home, *arguments], check=True, capture_output=True)
+    status = subprocess.run(["git", "-C", home, "status", "--porcelain"], capture_output=True, check=True)
+    assert status.stdout == b""
