@@ -18,6 +18,7 @@ from tacit.app import init_home, load_config, zone_of
 from tacit.capture import Session
 from tacit.cli import output
 from tacit.cli.dispatch import home_option, quiet_option
+from tacit.errors import UsageError
 from tacit.memory import Memory
 from tacit.sample import Conversation, Turn
 from tacit.store import files
@@ -36,7 +37,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.home:
-        return _show(Path(options.home).expanduser().absolute(), keep=True, quiet=options.quiet)
+        root = Path(options.home).expanduser().absolute()
+        if root.exists() and any(root.iterdir()):
+            raise UsageError(f"{root} is not empty. Name a folder that does not exist yet.")
+        return _show(root, keep=True, quiet=options.quiet)
     folder = Path(tempfile.mkdtemp(prefix="tacit-demo-"))
     try:
         return _show(folder / "home", keep=False, quiet=options.quiet)

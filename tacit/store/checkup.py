@@ -36,8 +36,10 @@ def checkup(home: Home, config: Config) -> Iterator[Check]:
 
 def _layout(home: Home, _config: Config) -> Check:
     missing = [folder for folder in FOLDERS if not (home.root / folder).is_dir()]
-    todo = f"Run: tacit init {home.root}"
-    problems = [Problem(folder, "is missing.", todo) for folder in missing]
+    problems = []
+    if missing:  # no error: git keeps no empty folders, so a clone lacks them
+        what = f"folders are missing: {', '.join(missing)}."
+        problems.append(Problem(str(home.root), what, f"Run: tacit init {home.root}", level="warning"))
     mode = stat.S_IMODE(home.root.stat().st_mode)
     if mode & 0o077:
         what = f"other users of this machine can look inside (mode {mode:04o})."

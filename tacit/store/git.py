@@ -300,7 +300,7 @@ class Git:
             done = subprocess.run(
                 [*command, remote, *refs], capture_output=True, env=environment, timeout=120, check=False
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             return str(error)
         return done.stderr.decode("utf-8", "replace").strip() if done.returncode else ""
 

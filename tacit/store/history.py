@@ -16,7 +16,7 @@ from tacit.store.committer import Committer
 from tacit.store.git import Change, Git, Planned
 from tacit.store.home import Home
 
-_DIFF = ("--no-ext-diff", "--no-textconv", "--no-renames", "--no-color")
+_DIFF = ("--no-ext-diff", "--no-textconv", "--no-renames", "--no-color", "--ignore-submodules=all")
 _SUBJECTS = "%H%x00%aI%x00%s%x00%(trailers:key=Session,valueonly,separator=%x01)"
 _SEARCHED = ("knowledge", "topics", "raw/conversations", "archive")
 

@@ -1,4 +1,4 @@
-"""The long form: `python -m tests.faults [PART …] [--rounds N]`. Prints figures, keeps them in .cache/faults.json."""
+"""The long form: `python -m tests.faults [PART …] [--rounds N]`. Prints figures and keeps them in .cache."""
 
 from __future__ import annotations
 

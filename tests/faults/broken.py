@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -23,7 +24,7 @@ from tests.faults import homes, inject, invariants
 from tests.faults.cases import Case, differences, picture
 from tests.faults.homes import must
 from tests.faults.invariants import Kept
-from tests.faults.machine import ROOT, acknowledgements, environment, need_root
+from tests.faults.machine import ROOT, Impossible, acknowledgements, environment, need_root
 from tests.faults.said import acknowledged, text_of
 
 _NOBODY = 65534
@@ -45,12 +46,15 @@ def _old(lock: Path) -> None:
 
 
 def _die_with_the_branch_locked(home: Path) -> None:
-    """A real death: killed while git holds the branch."""
+    """A real death: a turn is killed at later and later calls, on copies, until git held the branch."""
     with acknowledgements() as acks:
-        arguments = ["turn", str(home), str(acks)]
-        for at in range(60, 120):
-            inject.run(arguments, home, inject.Fault("kill", at))
-            if (home / ".git/refs/heads/main.lock").exists():
+        for at in range(80, 120):
+            copy = home.with_name(f"copy-{at}")
+            shutil.copytree(home, copy, symlinks=True)
+            inject.run(["turn", str(copy), str(acks)], copy, inject.Fault("kill", at))
+            if (copy / ".git/refs/heads/main.lock").exists():
+                shutil.rmtree(home)
+                copy.rename(home)
                 return
     raise RuntimeError("no kill left the branch locked")
 
@@ -82,7 +86,7 @@ DAMAGES = (
     Damage("garbage index", lambda home: _garbage(home / ".git/index"), "index", index_survives=False),
     Damage("empty ref file", lambda home: _empty(home / ".git/refs/heads/main"), "main"),
     Damage("empty blob of HEAD that is on disk", lambda home: _empty(_blob_of_head(home)), "empty"),
-    Damage("empty HEAD commit", lambda home: _empty(_loose(home, "HEAD")), "main"),
+    Damage("empty HEAD commit", lambda home: _empty(_loose(home, "HEAD")), "main", index_survives=False),
     Damage("missing HEAD", lambda home: (home / ".git/HEAD").unlink(), "HEAD"),
 )
 
@@ -103,10 +107,10 @@ def _mended(damage: Damage, folder: Path) -> Iterator[str]:
     kept = Kept(("last.question",), own)
     files = picture(home, *_OURS)
     yield from _diagnosed(home, damage.named)
+    _commits(home)  # some are mended by the next commit already, the rest by tacit init
+    tacit.init(home)
     if not _commits(home):
-        tacit.init(home)
-        if not _commits(home):
-            yield "nothing can be committed, not even after tacit init"
+        yield "nothing can be committed, not even after tacit init"
     yield from invariants.broken(home, kept)
     yield from (f"a working file changed: {path}" for path in differences(files, picture(home, *_OURS)))
 
@@ -166,6 +170,8 @@ def _not_ours(folder: Path) -> Iterator[str]:
     for file in (home, *home.rglob("*")):
         file.chmod(file.stat().st_mode | (0o055 if file.is_dir() else 0o044))
     before = picture(home)
+    if not _reachable(Path(sys.executable)):
+        raise Impossible("this Python is not reachable for other users")
     with acknowledgements() as acks:
         acks.parent.chmod(0o777)
         acks.chmod(0o666)
@@ -182,6 +188,11 @@ def _not_ours(folder: Path) -> Iterator[str]:
     if done.returncode != 1 or "may not write" not in done.stderr:
         yield f"the refusal is not explained: {done.returncode} {invariants.last_line(done.stderr)}"
     yield from (f"changed: {path}" for path in differences(before, picture(home)))
+
+
+def _reachable(program: Path) -> bool:
+    folders = [*program.parents, *program.resolve().parents, *ROOT.parents]
+    return all(folder.stat().st_mode & 0o001 for folder in folders)
 
 
 def _case(damage: Damage) -> Case:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,10 +10,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tacit.app import load_config
+from tacit.capture import Session
 from tacit.memory import Memory
 from tacit.store.home import Home
 from tests.faults import homes, invariants
-from tests.faults.cases import Case
+from tests.faults.cases import Case, in_a_process_that_dies
 from tests.faults.invariants import Kept
 from tests.faults.machine import ROOT, environment, need_program
 from tests.faults.said import text_of
@@ -60,9 +60,15 @@ def _in_a_session(jump: timedelta) -> Callable[[Path], Iterator[str]]:
     return run
 
 
+def _say(memory: Memory, name: str) -> Session:
+    session = memory.session(session_id=name, channel="test")
+    session.message("user", text_of(f"{name}.question"))
+    return session
+
+
 def _between_sessions(jump: timedelta) -> Callable[[Path], Iterator[str]]:
-    """Three conversations; the one in the middle, and the work after it, with another clock. It is left
-    open, as by a crash, and recovered after the clock is right again."""
+    """Three conversations; the one in the middle, and the work after it, with another clock. Its process
+    dies, so it is sealed by recovery."""
 
     def run(folder: Path) -> Iterator[str]:
         home = folder / "home"
@@ -71,9 +77,10 @@ def _between_sessions(jump: timedelta) -> Callable[[Path], Iterator[str]]:
         memory = _open(home, clock)
         for name, ahead in (("before", timedelta()), ("during", jump), ("after", timedelta())):
             clock.ahead = ahead
-            session = memory.session(session_id=name, channel="test")
-            session.message("user", text_of(f"{name}.question"))
-            session.detach() if name == "during" else session.end()
+            if name == "during":
+                in_a_process_that_dies(lambda: _say(memory, "during"))
+            else:
+                _say(memory, name).end()
             memory.work()
         names = ("before.question", "during.question", "after.question")
         yield from invariants.broken(home, Kept(names))
@@ -90,25 +97,32 @@ def _in_order(home: Path, path: str, names: list[str]) -> Iterator[str]:
 
 
 def _command_line(folder: Path) -> Iterator[str]:
-    """Each command of one conversation under another clock (libfaketime)."""
-    faketime = need_program("faketime", "apt-get install faketime")
+    """Each command of one conversation under another clock (libfaketime). A jump ahead makes the session
+    look idle, so that it is sealed and the next message refused; starting it again continues it."""
+    need_program("faketime", "apt-get install faketime")
     home = folder / "home"
     homes.furnish(home)
-
-    def tacit(ahead: str, *arguments: str) -> str:
-        command = [faketime, "-f", ahead, sys.executable, "-m", "tacit", *arguments, "--home", str(home)]
-        given = {**environment(folder), "TZ": os.environ.get("TZ", "UTC")}
-        done = subprocess.run(command, env=given, cwd=ROOT, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"tacit {arguments[0]} at {ahead}: {done.stderr.strip()}")
-        return done.stdout.strip()
-
-    name = tacit("+0d", "capture", "start", "--session-id", "cli")
+    start = ("capture", "start", "--session-id", "cli")
+    _tacit(home, "+0d", *start)
     for number, ahead in enumerate(("+0d", "-2d", "+3653d", "+0d")):
-        tacit(ahead, "capture", "message", name, "user", text_of(f"cli.{number}"))
-    tacit("-2d", "capture", "end", name)
-    tacit("+3653d", "run", "commit", "--quiet")
+        message = ("capture", "message", "cli", "user", text_of(f"cli.{number}"))
+        if refused := _tacit(home, ahead, *message):
+            if "tacit capture start" not in refused:
+                yield f"message {number} at {ahead}: {refused}"
+            _tacit(home, ahead, *start)
+            if refused := _tacit(home, ahead, *message):
+                yield f"message {number} at {ahead}, in a new part: {refused}"
+    for ahead, arguments in (("-2d", ("capture", "end", "cli")), ("+3653d", ("run", "commit", "--quiet"))):
+        if refused := _tacit(home, ahead, *arguments):
+            yield f"tacit {arguments[0]} at {ahead}: {refused}"
     yield from invariants.broken(home, Kept(tuple(f"cli.{number}" for number in range(4))))
+
+
+def _tacit(home: Path, ahead: str, *arguments: str) -> str:
+    """Run a command under another clock; what it complained about, or nothing."""
+    command = ["faketime", "-f", ahead, sys.executable, "-m", "tacit", *arguments, "--home", str(home)]
+    done = subprocess.run(command, env=environment(home.parent), cwd=ROOT, capture_output=True, text=True)
+    return done.stderr.strip() if done.returncode else ""
 
 
 CASES = (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import tacit
 from tests.faults import homes, invariants
-from tests.faults.cases import Case
+from tests.faults.cases import Case, in_a_process_that_dies
 from tests.faults.homes import git, must
 from tests.faults.inject import end_group, start
 from tests.faults.invariants import Kept
@@ -168,11 +168,14 @@ def _takes_a_live_transcript(folder: Path) -> Iterator[str]:
 def _takes_a_left_transcript(folder: Path) -> Iterator[str]:
     """The same, but the conversation's process died: recovery seals what a commit holds unsealed."""
     home = _furnished(folder)
-    session = tacit.open(home).session(session_id="left", channel="test")
-    session.message("user", text_of("left.question"))
-    must(home, "add", "-A")
-    must(home, "commit", "-q", "-m", "everything")
-    session.detach()  # as death does, it lets go without sealing
+
+    def say() -> None:
+        session = tacit.open(home).session(session_id="left", channel="test")
+        session.message("user", text_of("left.question"))
+        must(home, "add", "-A")
+        must(home, "commit", "-q", "-m", "everything")
+
+    in_a_process_that_dies(say)
     yield from _kept(home, "left")
 
 
