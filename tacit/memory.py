@@ -75,12 +75,13 @@ class Memory:
         capture = self.config.capture
         if not capture.enabled or agent in capture.exclude_agents:
             return self.unkept_session()
+        fresh = session_id is None
         session_id = session_id or f"ses_{secrets.token_hex(4)}"
-        record = self._resumed(session_id)
+        record = None if fresh else self._resumed(session_id)
         given = started is not None or record is not None
         if record is None:
             at = fixed_offset(self._in_zone(started or self._moment()))
-            before = self._earlier_part(session_id)
+            before = None if fresh else self._earlier_part(session_id)
             opening = Opening(session_id, at, session_key, agent, channel, model, continues=before)
             record = Record(opening, detached=detached)
             if detached:
@@ -120,12 +121,13 @@ class Memory:
         return record if file.exists() and not transcripts.is_sealed(file) else None
 
     def _earlier_part(self, session_id: str) -> str | None:
-        """The newest transcript of this session that is there already."""
+        """The last part of this session that is there already: the one that no other part continues."""
         pattern = f"raw/conversations/*/*/*/????-{form.safe_name(session_id)}-*.md"
         found = [str(file.relative_to(self.home.root)) for file in self.home.root.glob(pattern)]
-        parts = [path for path in found if transcripts.session_id_of(self.home, path) == session_id]
-        # By day and minute; within one minute the later part has the longer name.
-        return max(parts, key=lambda path: (path[:33], len(path), path), default=None)
+        heads = {path: self.transcript(path).fields for path in sorted(found)}
+        parts = {path: head for path, head in heads.items() if head.get("session_id") == session_id}
+        continued = {head.get("continues") for head in parts.values()}
+        return max((path for path in parts if path not in continued), default=None)
 
     def _finish(self, _session: Session, live: Live, closing: Closing) -> Sealed:
         changed = [turn.path for turn in live.turns() if isinstance(turn, KnowledgeChange)]
@@ -190,6 +192,7 @@ class Memory:
         with self._committer.at_work():
             tags = tag_periods(self.git, now, daily=settings.auto_tag_daily, weekly=settings.auto_tag_weekly)
             gone, kept = prune_explored(self.git, settings.branch, settings.explore_days, now)
+            self.git.pack()
         return tags, gone, kept
 
     def _commit_loose(self) -> tuple[str, ...]:

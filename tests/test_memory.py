@@ -168,6 +168,18 @@ def test_a_sealed_session_that_goes_on_gets_a_new_part(memory: Memory, home: Pat
     assert before == [None, paths[0], paths[1]]
 
 
+def test_parts_of_the_same_minute_continue_each_other_in_order(home: Path) -> None:
+    paths = []
+    for second, text in enumerate(("a long first message", "hi", "hi", "hello")):
+        moment = START + timedelta(seconds=second)
+        with at(home, moment).session(session_id="ses_1") as session:
+            session.message("user", text)
+        paths.append(str(session.path))
+    memory = product.open(home)
+    before = [memory.transcript(path).fields.get("continues") for path in paths]
+    assert before == [None, *paths[:-1]]
+
+
 def test_an_id_that_begins_like_another_does_not_continue_it(memory: Memory) -> None:
     with memory.session(session_id="chat-2") as other:
         other.message("user", "hello")
@@ -321,6 +333,13 @@ def test_a_crashed_session_is_found_without_its_record(
     assert [turn.text for turn in parsed.messages] == ["hello there", "general"]
     assert git_log()[0].trailer("Session") == [str(file.relative_to(home))]
     assert memory.open_sessions() == []
+
+
+def test_setting_the_home_up_again_does_not_hide_a_crashed_session(home: Path) -> None:
+    kill(run_in_other_process(home, TALK))
+    shutil.rmtree(home / ".tacit")
+    product.init(home)
+    assert transcripts.is_sealed(only_transcript(home))
 
 
 def test_a_live_session_goes_on_when_the_private_folder_is_deleted_under_it(home: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -70,7 +69,6 @@ def quiet_option(parser: argparse.ArgumentParser) -> None:
 def _run(module: ModuleType, options: argparse.Namespace) -> int:
     try:
         code: int = module.run(options)
-        sys.stdout.flush()
         return code
     except UsageError as error:
         return _usage(str(error))
@@ -81,9 +79,7 @@ def _run(module: ModuleType, options: argparse.Namespace) -> int:
         print("tacit: stopped.", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # Whoever read our output has seen enough; keep Python from complaining about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        raise  # no error: `entry` knows what to do
     except OSError as error:
         warn(f"tacit: {error.strerror or error}: {error.filename or ''}".rstrip(": "))
         return 1

@@ -5,6 +5,7 @@ A command's module is imported only when the command is called: starting is part
 
 from __future__ import annotations
 
+import os
 import sys
 
 from tacit.version import VERSION
@@ -25,7 +26,14 @@ COMMANDS = {
 
 
 def entry() -> int:
-    return main(sys.argv[1:])
+    try:
+        code = main(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; keep Python from complaining about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code
 
 
 def main(argv: list[str]) -> int:

@@ -29,12 +29,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    memory = open_home(options.home, recover=not options.dry_run)
+    memory = open_home(options.home, recover=False)
     if options.dry_run:
         return _would(memory, options)
-    if options.if_due and not memory.commit_due():
-        return _tell(Worked(), options)
-    return _tell(memory.work(), options)
+    due = memory.commit_due() if options.if_due else True
+    return _tell(memory, memory.work() if due else memory.recover(), options)
 
 
 def _would(memory: Memory, options: argparse.Namespace) -> int:
@@ -51,7 +50,7 @@ def _would(memory: Memory, options: argparse.Namespace) -> int:
     return 0
 
 
-def _tell(done: Worked, options: argparse.Namespace) -> int:
+def _tell(memory: Memory, done: Worked, options: argparse.Namespace) -> int:
     if options.json:
         output.dump(
             {
@@ -66,6 +65,7 @@ def _tell(done: Worked, options: argparse.Namespace) -> int:
     else:
         if not options.quiet:
             _say(done)
+            _say_branch(done, memory.git.branch(), memory.config.git.branch)
         output.problems(done.problems)
     return 1 if done.waiting else 0
 
@@ -79,3 +79,8 @@ def _say(done: Worked) -> None:
         output.say(f"Not committed: {done.waiting}.")
     elif not done.changed:
         output.say("Nothing to do.")
+
+
+def _say_branch(done: Worked, branch: str | None, main: str) -> None:
+    if done.commits and branch != main:
+        output.say(f"This is on {branch}, not on {main}; it comes to {main} when you merge it.")

@@ -79,6 +79,7 @@ _PLACES = (
     "GIT_OBJECT_DIRECTORY",
     "GIT_NAMESPACE",
 )
+_MANY_LOOSE = 6700  # git's own measure
 IDENTITY = "tacit <tacit@localhost>"
 PLAIN, EXECUTABLE, SYMLINK = "100644", "100755", "120000"
 
@@ -270,6 +271,17 @@ class Git:
         for name in ("refs/heads", "objects", ""):
             if (here / name).is_dir():
                 files.fsync_directory(here / name)
+
+    def pack(self) -> bool:
+        """Put loose objects into a pack when there are many, as git would by itself. The pack is on disk
+        under its name before the first loose object goes. Returns whether it was time."""
+        sample = self.directory / "objects" / "17"  # names are hashes: one of 256 folders tells for all
+        if not sample.is_dir() or sum(1 for _ in sample.iterdir()) * 256 < _MANY_LOOSE:
+            return False
+        self.run("repack", "-l", "-q", timeout=600)
+        files.fsync_directory(self.directory / "objects" / "pack")
+        self.run("prune-packed", "--quiet", timeout=600)
+        return True
 
     def update_index(self, entries: Iterable[tuple[str, Blob | None]]) -> bool:
         """Tell the user's index about paths we committed (None: gone), so that `git status` stays clean.

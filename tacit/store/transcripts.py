@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from tacit.errors import Busy, DiskError, SessionError
 from tacit.model.turns import Closing, KnowledgeChange, Opening, Transcript, Turn
@@ -52,11 +53,6 @@ def is_sealed(file: Path) -> bool:
         while b"\n---" not in head and (more := opened.read(65536)):  # a very long name of a session
             head += more
     return b"\nended: " in head.partition(b"\n---")[0]
-
-
-def session_id_of(home: Home, path: str) -> str | None:
-    found = load(home, path).fields.get("session_id")
-    return found if isinstance(found, str) else None
 
 
 # ---------------------------------------------------------------- records of open sessions
@@ -100,11 +96,16 @@ def drop_record(home: Home, record: Record) -> None:
 def _read_record(file: Path) -> Record | None:
     try:
         value = json.loads(file.read_bytes())
-        opening = value.pop("opening")
+        opening = _known(Opening, value.pop("opening"))
         opening["started"] = datetime.fromisoformat(opening["started"])
-        return Record(opening=Opening(**opening), **value)
+        return Record(opening=Opening(**opening), **_known(Record, value))
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
         return None  # a record is a convenience: the transcript itself is found by `strays`
+
+
+def _known(kind: type, value: dict[str, Any]) -> dict[str, Any]:
+    """Without what a newer tacit may have added: a downgrade must not end open sessions."""
+    return {key: item for key, item in value.items() if key in kind.__dataclass_fields__}  # type: ignore[attr-defined]
 
 
 def strays(home: Home) -> Iterator[Record]:
@@ -224,11 +225,15 @@ class Live:
             )
             if os.fstat(fd).st_ino != os.stat(file).st_ino:
                 raise Busy("The session was sealed just now. Start it again to continue in a new part.")
-        except BaseException:
+            self._fd, self._size = fd, os.fstat(fd).st_size
+            self._place, self._torn = form.place_after(self._text(), self.record.opening.started)
+        except BaseException as error:
+            self._fd = -1
             os.close(fd)
+            if isinstance(error, ValueError):
+                what = f"{self.record.path} has no head of tacit's any more, so nothing is added to it."
+                raise SessionError(f"{what} Restore it, or begin a session with another id.") from error
             raise
-        self._fd, self._size = fd, os.fstat(fd).st_size
-        self._place, self._torn = form.place_after(self._text(), self.record.opening.started)
 
     def _create(self, hint: str, write: Callable[[Place], Written]) -> bool:
         """Begin the file with its first record; False when another process began it meanwhile."""
@@ -248,7 +253,7 @@ class Live:
         return False
 
     def _add(self, record: Written) -> None:
-        if self._suspect:
+        if self._suspect or not self._in_place():
             self._rewrite()
         data = ((form.TORN if self._torn else "") + record.text).encode()
         try:
@@ -267,6 +272,14 @@ class Live:
             raise
         self._size += len(data)
         self._place, self._torn = record.place, False
+
+    def _in_place(self) -> bool:
+        """Whether the name still leads to our file: `git stash -u` or a sync tool may have taken it away."""
+        assert self.record.path is not None
+        try:
+            return os.stat(self._home.root / self.record.path).st_ino == os.fstat(self._fd).st_ino
+        except FileNotFoundError:
+            return False
 
     def _rewrite(self) -> None:
         assert self.record.path is not None

@@ -139,6 +139,7 @@ def test_cli_capture_takes_given_times(tacit: Tacit, home: Path) -> None:
             "'yesterday' is not a time like 2026-02-16T18:45",
         ),
         (("message", "ses_1", "user", "x", "--at", "0001-01-01T00:00:00+05:00"), "cannot be the time"),
+        (("start", "--at", "0001-01-01T00:00:00+05:00"), "cannot be the time"),
         (("start", "--at", "25:00"), "'25:00' is not a time like 2026-02-16T18:45"),
         (("end", "ses_1", "--tokens-in", "many"), "invalid int value: 'many'"),
         (("message", "ses_1", "user"), "required: text"),

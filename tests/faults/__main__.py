@@ -67,6 +67,7 @@ def disk(options: argparse.Namespace) -> Iterator[Trial]:
 def person(options: argparse.Namespace) -> Iterator[Trial]:
     """a person works with git at the same time"""
     yield lambda: try_cases("person", "a person works at the same time", userwork.CASES)
+    yield userwork.side_by_side
 
 
 def clocks(options: argparse.Namespace) -> Iterator[Trial]:

@@ -73,6 +73,14 @@ def _end(session: tacit.Session, acks: Path) -> None:
         acknowledge(acks, f"committed {sealed.path}")
 
 
+def leave(home: Path, acks: Path, name: str) -> None:
+    """One message, then death."""
+    session = tacit.open(home).session(session_id=name, channel="test")
+    session.message("user", text_of(f"{name}.question"))
+    acknowledge(acks, f"{name}.question")
+    os._exit(1)
+
+
 def init(home: Path, acks: Path, name: str) -> None:
     tacit.init(home)
     acknowledge(acks, "init")
@@ -162,7 +170,7 @@ def _edit_shared(memory: tacit.Memory, acks: Path, name: str) -> None:
 
 OPERATIONS: dict[str, Callable[[Path, Path, str], None]] = {
     operation.__name__: operation
-    for operation in (turn, stubborn, init, adopt, commit, write, turns, life, crowd)
+    for operation in (turn, stubborn, leave, init, adopt, commit, write, turns, life, crowd)
 }
 
 

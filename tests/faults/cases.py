@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -19,20 +18,6 @@ from tests.faults.report import Figure, say
 class Case:
     name: str
     run: Callable[[Path], Iterable[str]]
-
-
-def in_a_process_that_dies(act: Callable[[], object]) -> None:
-    """Run it in a child that ends without cleaning up anything, as after kill -9."""
-    child = os.fork()
-    if child == 0:
-        try:
-            act()
-            os._exit(0)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
-    if status:
-        raise RuntimeError("the child failed before it died")
 
 
 def try_case(case: Case) -> list[str]:

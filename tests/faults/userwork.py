@@ -10,11 +10,12 @@ from pathlib import Path
 
 import tacit
 from tests.faults import homes, invariants
-from tests.faults.cases import Case, in_a_process_that_dies
+from tests.faults.cases import Case
 from tests.faults.homes import git, must
 from tests.faults.inject import end_group, start
 from tests.faults.invariants import Kept
-from tests.faults.machine import acknowledgements, environment
+from tests.faults.machine import acknowledgements, environment, workshop
+from tests.faults.report import Figure
 from tests.faults.said import acknowledged, text_of
 
 _PERSON = {
@@ -168,34 +169,11 @@ def _takes_a_live_transcript(folder: Path) -> Iterator[str]:
 def _takes_a_left_transcript(folder: Path) -> Iterator[str]:
     """The same, but the conversation's process died: recovery seals what a commit holds unsealed."""
     home = _furnished(folder)
-
-    def say() -> None:
-        session = tacit.open(home).session(session_id="left", channel="test")
-        session.message("user", text_of("left.question"))
-        must(home, "add", "-A")
-        must(home, "commit", "-q", "-m", "everything")
-
-    in_a_process_that_dies(say)
-    yield from _kept(home, "left")
-
-
-def _busy_person(folder: Path) -> Iterator[str]:
-    """The person adds and commits as fast as they can while turns are committed."""
-    home = _clean(folder)
-    refused = []
     with acknowledgements() as acks:
-        writer = start(["turns", str(home), str(acks), "turns"], folder)
-        for number in range(25):
-            (home / "own/plan.txt").write_text(f"plan {number}\n")
-            for arguments in (("add", "own"), ("commit", "-q", "-m", f"mine {number}")):
-                done = git(home, *arguments)
-                if done.returncode and b"nothing" not in done.stdout:
-                    refused.append(invariants.last_line(done.stderr.decode("utf-8", "replace")))
-        end_group(writer)
-        kept = Kept(tuple(acknowledged(acks)))
-    if refused:
-        yield f"{len(refused)} of 50 commands of the person were refused, for example: {refused[0]}"
-    yield from invariants.broken(home, kept)
+        start(["leave", str(home), str(acks), "left"], folder).communicate()
+    must(home, "add", "-A")
+    must(home, "commit", "-q", "-m", "everything")
+    yield from _kept(home, "left")
 
 
 CASES = (
@@ -208,5 +186,55 @@ CASES = (
     Case("another branch", _other_branch),
     Case("git add -A takes an open transcript along", _takes_a_live_transcript),
     Case("git add -A takes a transcript along whose process died", _takes_a_left_transcript),
-    Case("the person commits all the time", _busy_person),
 )
+
+
+# ---------------------------------------------------------------- both at full speed
+
+
+def side_by_side(seconds: float = 10.0) -> Figure:
+    """The person adds and commits as fast as they can while turns are committed. When our update of their
+    index is in the way for a moment, git refuses; they try again, as anybody would."""
+    began = time.monotonic()
+    with workshop() as folder, acknowledgements() as acks:
+        home = _clean(folder)
+        writer = start(["turns", str(home), str(acks), "turns"], folder)
+        while not acknowledged(acks):
+            time.sleep(0.01)
+        commits = retries = 0
+        failures: list[str] = []
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            commits += 1
+            retries += _person_commits(home, commits, failures)
+        end_group(writer)
+        failures += invariants.broken(home, Kept(tuple(acknowledged(acks))))
+    return Figure(
+        part="person",
+        what=f"a person commits without pause beside a writer for {seconds:.0f} s",
+        unit="commits",
+        broken=len(failures),
+        tried=commits,
+        seconds=time.monotonic() - began,
+        details={"commits that had to be tried again": retries},
+        failures=failures,
+    )
+
+
+def _person_commits(home: Path, number: int, failures: list[str]) -> bool:
+    """Whether the commit, or what it staged, had to be tried again."""
+    (home / "own/plan.txt").write_text(f"plan {number}\n")
+    again = False
+    for arguments in (("add", "own"), ("commit", "-q", "-m", f"mine {number}")):
+        tries = [_refusal(home, *arguments)]
+        while tries[-1] and len(tries) < 5:
+            time.sleep(0.05)
+            tries.append(_refusal(home, *arguments))
+        again = again or len(tries) > 1
+        failures += [f"git {arguments[0]}: {tries[-1]}"] if tries[-1] else []
+    return again
+
+
+def _refusal(home: Path, *arguments: str) -> str:
+    done = git(home, *arguments)
+    return (done.stderr or done.stdout).decode("utf-8", "replace").strip() if done.returncode else ""

@@ -1,4 +1,4 @@
-"""Text from people is never an option of git: every field, every trick, and no file or process comes of it."""
+"""Text from people is never an option of git: every field, every trick, no file and no process."""
 
 from __future__ import annotations
 

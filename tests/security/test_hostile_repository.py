@@ -1,4 +1,4 @@
-"""A repository and an environment that want to run something: nothing but git runs, and only our files go in."""
+"""A repository and an environment that want to run something: nothing but git runs, only our files go in."""
 
 from __future__ import annotations
 
@@ -309,7 +309,8 @@ def test_a_hostile_global_config_is_not_read(
     folder = tmp_path / "ada"
     (folder / ".config/git").mkdir(parents=True)
     text = (
-        f"[core]\n\tfsmonitor = {trap}\n\tpager = {trap}\n\thooksPath = {tmp_path}\n\tattributesFile = {folder}/a\n"
+        f"[core]\n\tfsmonitor = {trap}\n\tpager = {trap}\n\thooksPath = {tmp_path}\n"
+        f"\tattributesFile = {folder}/a\n"
         f"[commit]\n\tgpgSign = true\n[gpg]\n\tprogram = {trap}\n[diff]\n\texternal = {trap}\n"
         f'[filter "e"]\n\tclean = {trap}\n\trequired = true\n[alias]\n\tlog = !{trap}\n'
     )
@@ -348,7 +349,7 @@ def test_a_hostile_global_config_is_not_read(
         {"GIT_EXEC_PATH": "OTHER"},
         {"GIT_REPLACE_REF_BASE": "refs/heads", "GIT_SHALLOW_FILE": "OTHER/x", "GIT_GRAFT_FILE": "OTHER/x"},
     ],
-    ids=lambda variables: " ".join(variables),
+    ids=" ".join,
 )
 def test_no_variable_of_the_environment_leads_git_elsewhere(
     home: Path, tmp_path: Path, trap: Trap, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]

@@ -132,9 +132,8 @@ def test_the_author_and_the_offset_are_ours_whatever_the_environment_says(
         monkeypatch.setenv(f"GIT_{who}_DATE", "1999-01-01T00:00:00Z")
     commit(git, Change("a.md", b"1"))
     shown = user(git.root, "log", "-1", "--format=%an <%ae>|%cn <%ce>|%aI|%cI")
-    assert shown == (
-        "tacit <tacit@localhost>|tacit <tacit@localhost>|2026-02-16T12:00:00+01:00|2026-02-16T12:00:00+01:00\n"
-    )
+    who, when = "tacit <tacit@localhost>", "2026-02-16T12:00:00+01:00"
+    assert shown == f"{who}|{who}|{when}|{when}\n"
 
 
 def test_what_a_commit_is_about_may_be_older_than_the_commit(git: Git) -> None:
@@ -247,7 +246,7 @@ def test_branch_is_none_when_head_is_detached_and_a_commit_then_says_what_to_do(
 
 
 def test_a_failing_git_says_what_git_said(git: Git) -> None:
-    with pytest.raises(GitError, match="git said: .*nosuch"):
+    with pytest.raises(GitError, match=r"git said: .*nosuch"):
         git.run("ls-tree", "nosuch")
 
 

@@ -139,10 +139,11 @@ def test_a_hook_of_the_users_own_is_kept_and_told_about(home: Path) -> None:
     own = write(home, ".git/hooks/pre-commit", "#!/bin/sh\necho mine\n")
     problems = install(Git(home), "/opt/my tacit")
     assert own.read_text() == "#!/bin/sh\necho mine\n"
-    assert [str(problem) for problem in problems] == [
+    (problem,) = problems
+    assert str(problem) == (
         ".git/hooks/pre-commit: is yours and was kept. "
         "To have tacit check commits too, add this line to it: '/opt/my tacit' hook pre-commit"
-    ]
+    )
     assert installed(Git(home)) == {"pre-commit": False, "post-commit": True}
 
 

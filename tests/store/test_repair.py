@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import tacit
 from tacit.store.committer import Committer
 from tacit.store.git import Change, Git, Planned
 from tacit.store.home import Home
@@ -182,10 +183,8 @@ def test_a_broken_repository_is_found_without_touching_it_then_mended_and_commit
 def test_the_next_commit_mends_by_itself_or_init_does(
     lived_in: Path, breaking: Callable[[Path], None]
 ) -> None:
-    from tacit import init
-
     breaking(lived_in)
-    init(lived_in)
+    tacit.init(lived_in)
     (lived_in / "knowledge/projects/new.md").write_text("written after the cut\n")
     assert commit(lived_in)
     assert user(lived_in, "status", "--porcelain") == ""

@@ -248,10 +248,11 @@ def test_a_branch_with_work_of_its_own_is_kept_and_named(git: Git) -> None:
     explore(git, "explore/idea", "02-01 12:00")
     gone, kept = prune_explored(git, "main", 7, day("02-20 12:00"))
     assert gone == []
-    assert [str(problem) for problem in kept] == [
+    (problem,) = kept
+    assert str(problem) == (
         "explore/idea: is old, but 1 of its commits are not in main, so it is kept. "
         "Merge it, or delete it with: git branch -D explore/idea"
-    ]
+    )
     assert branches(git) == {"main", "explore/idea"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
@@ -216,8 +217,6 @@ def test_the_command_tells_counts_names_what_is_wrong_and_exits_with_one(
 
 
 def test_the_command_prints_json(home: Path, memory: Memory, tacit: Tacit) -> None:
-    import json
-
     path = say(memory)
     (home / path).unlink()
     ran = tacit("verify", "--json")

@@ -1,0 +1,259 @@
+"""The command line itself: finding commands, exit codes, where output goes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tacit.cli import dispatch, status
+from tacit.cli.main import COMMANDS, main
+from tacit.errors import DiskError, GitError, HomeError, UsageError
+from tacit.memory import Memory
+from tacit.version import VERSION
+
+if TYPE_CHECKING:
+    from tests.conftest import Tacit
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_version(tacit: Tacit, flag: str) -> None:
+    ran = tacit(flag)
+    assert (ran.code, ran.stdout, ran.stderr) == (0, f"tacit {VERSION}\n", "")
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h", "help"])
+def test_help_names_every_command(tacit: Tacit, flag: str) -> None:
+    ran = tacit(flag)
+    assert ran.code == 0
+    for name, about in COMMANDS.items():
+        assert f"  {name}" in ran.stdout
+        assert about in ran.stdout
+    assert "Exit codes: 0 ok, 1 problem found, 2 usage, 3 bug." in ran.stdout
+
+
+def test_without_a_command_help_is_shown_and_the_exit_code_says_usage(tacit: Tacit) -> None:
+    ran = tacit()
+    assert ran.code == 2
+    assert ran.stdout == tacit("--help").stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert main([name, "--help"]) == 0
+    assert capsys.readouterr().out.startswith(f"usage: tacit {name}")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("histroy", "history"), ("stauts", "status"), ("verfiy", "verify")]
+)
+def test_an_unknown_command_is_told_with_the_nearest(tacit: Tacit, typed: str, meant: str) -> None:
+    ran = tacit(typed)
+    assert (ran.code, ran.stdout) == (2, "")
+    assert ran.stderr == f"tacit: '{typed}' is not a command. Did you mean '{meant}'? See: tacit --help\n"
+
+
+def test_a_command_like_no_other_gets_no_suggestion(tacit: Tacit) -> None:
+    assert tacit("xyzzy").stderr == "tacit: 'xyzzy' is not a command. See: tacit --help\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["history"], ["history", "nosuch"], ["run"], ["status", "extra"], ["status", "--jsn"]]
+)
+def test_wrong_arguments_are_usage(tacit: Tacit, arguments: list[str]) -> None:
+    ran = tacit(*arguments)
+    assert ran.code == 2
+    assert ran.stdout == ""
+    assert "usage: tacit" in ran.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--home"], ["--home="], ["--home", "x"]])
+def test_a_home_without_a_command_is_usage(tacit: Tacit, arguments: list[str]) -> None:
+    assert tacit(*arguments).code == 2
+
+
+def test_the_home_may_stand_before_and_after_the_command_and_after_wins(home: Path, tacit: Tacit) -> None:
+    nowhere = str(home.parent / "nowhere")
+    elsewhere = {"TACIT_HOME": nowhere}
+    for arguments in (
+        ["--home", str(home), "status"],
+        [f"--home={home}", "status"],
+        ["status", "--home", str(home)],
+        ["status", f"--home={home}"],
+        ["--home", nowhere, "status", "--home", str(home)],
+        ["--home", str(home), "history", "tags"],
+        ["history", "tags", "--home", str(home)],
+    ):
+        assert tacit(*arguments, env=elsewhere).code == 0, arguments
+    assert tacit("status", env=elsewhere).code == 1
+
+
+def test_without_a_home_the_message_says_how_to_make_one(tacit: Tacit, tmp_path: Path) -> None:
+    ran = tacit("status", "--home", str(tmp_path / "none"))
+    assert ran.code == 1
+    assert (
+        ran.stderr
+        == f"tacit: There is no home at {tmp_path}/none. Make one with: tacit init {tmp_path}/none\n"
+    )
+
+
+def test_the_current_folder_never_decides(home: Path, tacit: Tacit, tmp_path: Path) -> None:
+    environment = {"TACIT_HOME": "", "HOME": str(tmp_path / "nobody")}
+    ran = tacit("status", cwd=home, env=environment)
+    assert ran.code == 1
+    assert "/nobody/tacit" in ran.stderr
+
+
+def test_it_works_where_the_current_folder_is_gone(tacit: Tacit, home: Path, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = (
+        "import os, sys; os.chdir(sys.argv[1]); os.rmdir(sys.argv[1]);"
+        "from tacit.cli.main import main; sys.exit(main(['--home', sys.argv[2], 'status']))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, str(gone), str(home)], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
+# ---------------------------------------------------------------- exit codes
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (UsageError("Say it differently."), 2, "tacit: Say it differently.\n"),
+        (HomeError("No home."), 1, "tacit: No home.\n"),
+        (DiskError("The disk is full."), 1, "tacit: The disk is full.\n"),
+        (GitError("git failed.", "fatal: x"), 1, "tacit: git failed.\n  git said: fatal: x\n"),
+        (PermissionError(13, "Permission denied", "/x"), 1, "tacit: Permission denied: /x\n"),
+        (OSError("odd"), 1, "tacit: odd\n"),
+        (KeyboardInterrupt(), 130, "tacit: stopped.\n"),
+    ],
+)
+def test_each_error_has_its_exit_code_and_no_traceback(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: BaseException,
+    code: int,
+    said: str,
+) -> None:
+    def fail(_options: object) -> int:
+        raise error
+
+    monkeypatch.setattr(status, "run", fail)
+    assert main(["status", "--home", str(home)]) == code
+    assert capsys.readouterr().err == said
+
+
+def test_a_bug_is_said_as_one_with_its_traceback(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_options: object) -> int:
+        raise ZeroDivisionError("surprise")
+
+    monkeypatch.setattr(status, "run", fail)
+    assert main(["status", "--home", str(home)]) == 3
+    said = capsys.readouterr().err
+    assert "ZeroDivisionError: surprise" in said
+    assert said.endswith("tacit: this is a bug in tacit. Nothing was acknowledged that is not on disk.\n")
+
+
+def test_a_command_is_imported_only_when_it_is_called() -> None:
+    code = (
+        "import sys; from tacit.cli.main import main; main(['--version']);"
+        "print(sorted(name for name in sys.modules if name.startswith('tacit')))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.splitlines()[-1] == "['tacit', 'tacit.cli', 'tacit.cli.main', 'tacit.version']"
+
+
+def test_every_command_is_a_module_with_arguments_and_run() -> None:
+    for name in COMMANDS:
+        module = dispatch.module_of(name)
+        assert callable(module.arguments)
+        assert callable(module.run)
+
+
+# ---------------------------------------------------------------- output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["status"], ["status", "--help"], ["history", "tags"], ["config"], ["--version"]],
+)
+def test_a_reader_that_leaves_early_is_no_error(home: Path, arguments: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-m", "tacit", *arguments],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "TACIT_HOME": str(home)},
+        )
+    finally:
+        os.close(writer)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2Jname\u202e\x9b31m"
+
+
+def test_hostile_characters_of_file_names_never_reach_the_terminal(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TACIT_HOME", str(home))
+    (home / f"knowledge/{HOSTILE}.md").write_text(f"{HOSTILE} needle\n")
+    (home / f"knowledge/link {HOSTILE}").symlink_to("/etc/passwd")
+    asked = [
+        ["run", "commit", "--dry-run"],
+        ["run", "commit"],
+        ["history", "when", "needle"],
+        ["history", "diff", "1 hour"],
+        ["history", "today"],
+        ["history", "blame", f"knowledge/{HOSTILE}.md"],
+        ["history", "blame", f"knowledge/no {HOSTILE}.md"],
+        ["history", "recall", f"knowledge/{HOSTILE}.md", "HEAD"],
+        ["history", "recall", f"knowledge/{HOSTILE}.md", HOSTILE],
+        ["history", "undo", HOSTILE],
+        ["history", "snapshot", HOSTILE],
+        ["verify"],
+        ["status"],
+        ["status", "--json"],
+        ["history", "tags", "--json"],
+        ["history", "when", "needle", "--json"],
+        ["status", "--home", f"/nonexistent/{HOSTILE}"],
+        [HOSTILE],
+    ]
+    for arguments in asked:
+        code = main(arguments)
+        printed = "".join(capsys.readouterr())
+        assert code in (0, 1, 2), printed
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(printed), arguments
+
+
+def test_an_undo_that_is_refused_prints_hostile_names_safely(
+    home: Path, memory: Memory, tacit: Tacit
+) -> None:
+    file = home / f"knowledge/{HOSTILE}.md"
+    file.write_text("one\n")
+    memory.work()
+    file.write_text("two\n")
+    (commit,) = memory.work().commits
+    file.write_text("three\n")
+    ran = tacit("history", "undo", commit)
+    assert ran.code == 2
+    assert "edited in the same place" in ran.stderr
+    assert "\x1b" not in ran.stderr
+
+
+def test_names_that_are_not_unicode_can_be_printed(home: Path, tacit: Tacit) -> None:
+    (home / "knowledge" / os.fsdecode(b"\xff\xfe.md")).write_text("x\n")
+    ran = tacit("run", "commit", "--dry-run", env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C"})
+    assert ran.code == 0
+    assert ran.stdout.strip().startswith("add  knowledge/")
