@@ -104,7 +104,7 @@ class Session:
             self.detach()
             return None
         last = self._last if self._last_given else None
-        ended = self._local(at or last or self._now())
+        ended = self._local(possible(at) if at else last or self._now())
         said_in, said_out = counted(self._live.turns(), tokens_in, tokens_out)
         self._ended = self._finish(self, self._live, Closing(ended, tuple(tags), said_in, said_out))
         self._closed = True
@@ -135,7 +135,7 @@ class Session:
             return 0
         if self._closed:
             raise SessionError("This session has ended. Continue it with Memory.session(session_id=…).")
-        said = at or self._now()
+        said = possible(at) if at else self._now()
         started = (
             fixed_offset(self._in_zone(self._aware(said)))
             if at is not None and not self._started_given
@@ -146,8 +146,6 @@ class Session:
         return number
 
     def _aware(self, at: datetime) -> datetime:
-        if not 2 <= at.year <= 9998:  # the ends of the calendar do not exist in every zone
-            raise UsageError(f"{at} cannot be the time. Give one like 2026-02-16T18:45:00+01:00.")
         return at if at.tzinfo else self._in_zone(at)
 
     def _local(self, at: datetime) -> datetime:
@@ -178,6 +176,13 @@ def counted(
         said = [turn.text for turn in turns if isinstance(turn, Message) and turn.role == "agent"]
         given_out = sum(map(tokens.count, said))
     return given_in, given_out
+
+
+def possible(at: datetime) -> datetime:
+    """The time, if it exists in every zone: the ends of the calendar do not."""
+    if not 2 <= at.year <= 9998:
+        raise UsageError(f"{at} cannot be the time. Give one like 2026-02-16T18:45:00+01:00.")
+    return at
 
 
 def to_milliseconds(at: datetime) -> datetime:

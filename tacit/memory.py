@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 
-from tacit.capture import Session, counted, fixed_offset, to_milliseconds
+from tacit.capture import Session, counted, fixed_offset, possible, to_milliseconds
 from tacit.config import Config
 from tacit.errors import Busy, TacitError, UsageError
 from tacit.model.notes import Note
@@ -80,7 +80,7 @@ class Memory:
         record = None if fresh else self._resumed(session_id)
         given = started is not None or record is not None
         if record is None:
-            at = fixed_offset(self._in_zone(started or self._moment()))
+            at = fixed_offset(self._in_zone(possible(started or self._moment())))
             before = None if fresh else self._earlier_part(session_id)
             opening = Opening(session_id, at, session_key, agent, channel, model, continues=before)
             record = Record(opening, detached=detached)
@@ -180,11 +180,11 @@ class Memory:
         sweep(self.home, self.git)
         return Worked(
             sealed=recovered.sealed,
-            commits=(*recovered.commits, *loose, *noted.commits),
+            commits=(*recovered.commits, *loose.commits, *noted.commits),
             tags=tuple(tags),
             branches=tuple(gone),
             waiting=recovered.waiting,
-            problems=(*recovered.problems, *noted.left, *kept, *self._push()),
+            problems=(*recovered.problems, *loose.left, *noted.left, *kept, *self._push()),
         )
 
     def _tidy_refs(self) -> tuple[list[str], list[str], list[Problem]]:
@@ -195,10 +195,11 @@ class Memory:
             self.git.pack()
         return tags, gone, kept
 
-    def _commit_loose(self) -> tuple[str, ...]:
+    def _commit_loose(self) -> Outcome:
         if self._committer.waits_for():
-            return ()
-        return self._committer.commit_sessions(loose_transcripts(self.home, self.git)).commits
+            return Outcome()
+        loose = loose_transcripts(self.home, self.git)
+        return replace(self._committer.commit_sessions(loose.ready), left=loose.problems)
 
     def _push(self) -> list[Problem]:
         settings = self.config.git
@@ -238,6 +239,7 @@ class Memory:
             for record in transcripts.strays(self.home):
                 transcripts.save_record(self.home, record)
             files.make_directories(self.home.private)
+            files.replace(self.home.private / ".gitignore", b"*\n")
             files.replace(looked, b"")
 
     def _is_abandoned(self, record: Record) -> bool:
@@ -282,6 +284,11 @@ class Memory:
     def note_changes(self) -> NoteChanges:
         """What a commit of the notes would take along, and what it would leave."""
         return self._committer.note_changes()
+
+    def transcripts_to_commit(self) -> list[str]:
+        """Sealed transcripts that the next `work` commits."""
+        loose = loose_transcripts(self.home, self.git).ready
+        return [record.path for record, _ in [*self._pending(), *loose] if record.path]
 
     def read(self, path: str) -> Note:
         return notes.parse(notes.decode(files.Tree(self.home.root).read(path)), path)

@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     loaded = load_config(locate(options.home, os.environ).require())
     rows = configuration.describe(loaded)
-    if options.key:
+    if options.key is not None:
         rows = [row for row in rows if row.key == options.key or row.key.startswith(options.key + ".")]
         if not rows:
             raise UsageError(f"There is no key {options.key!r}. See them all with: tacit config")

@@ -31,7 +31,7 @@ _SETTINGS = {"timezone": "Europe/Vienna", "owners": ["48210011"]}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    home_option(parser)
+    home_option(parser, default="a temporary folder")
     quiet_option(parser)
 
 

@@ -14,6 +14,8 @@ from tacit.errors import TacitError, UsageError
 
 def dispatch(argv: list[str]) -> int:
     home, rest = _global_home(argv)
+    if home == "":
+        return _usage("--home needs a folder.")
     if not rest:
         return _usage("which command? See: tacit --help")
     name, *arguments = rest
@@ -52,10 +54,8 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=100)
 
 
-def home_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--home", metavar="DIR", default=None, help="the home (default: $TACIT_HOME, else ~/tacit)"
-    )
+def home_option(parser: argparse.ArgumentParser, default: str = "$TACIT_HOME, else ~/tacit") -> None:
+    parser.add_argument("--home", metavar="DIR", default=None, help=f"the home (default: {default})")
 
 
 def json_option(parser: argparse.ArgumentParser) -> None:
@@ -93,8 +93,8 @@ def _run(module: ModuleType, options: argparse.Namespace) -> int:
 
 def _global_home(argv: list[str]) -> tuple[str | None, list[str]]:
     """`tacit --home DIR command` as well as `tacit command --home DIR`."""
-    if argv[0] == "--home" and len(argv) > 1:
-        return argv[1], argv[2:]
+    if argv[0] == "--home":
+        return (argv[1] if len(argv) > 1 else ""), argv[2:]
     if argv[0].startswith("--home="):
         return argv[0].removeprefix("--home="), argv[1:]
     return None, argv

@@ -18,7 +18,7 @@ from tacit.store.hooks import NAMES, check_staged, note_changed
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", choices=NAMES, help="which hook")
-    home_option(parser)
+    home_option(parser, default="the current folder")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -21,7 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    memory, report = init_home(options.dir or options.home, adopt=options.adopt)
+    memory, report = init_home(options.home if options.dir is None else options.dir, adopt=options.adopt)
     root = memory.home.root
     if options.json:
         warnings = [str(problem) for problem in report.warnings]

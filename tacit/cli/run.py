@@ -38,14 +38,14 @@ def run(options: argparse.Namespace) -> int:
 
 def _would(memory: Memory, options: argparse.Namespace) -> int:
     found = memory.note_changes()
+    rows = [("add", path) for path in memory.transcripts_to_commit()]
+    rows += [(edit.verb, edit.path) for edit in found.edits]
     if options.json:
-        output.dump(
-            {"would_commit": [edit.path for edit in found.edits], "left": [str(item) for item in found.left]}
-        )
+        output.dump({"would_commit": [path for _, path in rows], "left": [str(item) for item in found.left]})
         return 0
-    output.table((edit.verb, edit.path) for edit in found.edits)
+    output.table(rows)
     output.problems(found.left)
-    if not found.edits:
+    if not rows:
         output.say("Nothing to commit.")
     return 0
 

@@ -6,12 +6,14 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tacit.config import Config
-from tacit.errors import StoreError
+from tacit.errors import GitError, StoreError
 from tacit.model.problems import Problem
 from tacit.store import files, hooks, overview, repair
+from tacit.store.committer import loose_transcripts
 from tacit.store.git import Git
 from tacit.store.home import Home
 from tacit.store.setup import FOLDERS
@@ -88,6 +90,8 @@ def _sessions(home: Home, _config: Config) -> Check:
     problems += [
         Problem(path, "is sealed but not committed.", todo, level="warning") for path in seen.waiting
     ]
+    with suppress(GitError):  # a broken repository is told of by its own check
+        problems += loose_transcripts(home, Git(home.root)).problems
     return Check("sessions", f"{len(seen.open)} open, {seen.transcripts} transcripts", tuple(problems))
 
 
@@ -104,9 +108,22 @@ def _notes(home: Home, _config: Config) -> Check:
 
 def _note_problems(read: Callable[[], bytes], path: str) -> tuple[Problem, ...]:
     try:
-        return notes.parse(notes.decode(read()), path).problems
+        data = read()
+        problems = notes.parse(notes.decode(data), path).problems
+        return problems if _is_utf8(data) else (*problems, Problem(path, *_NOT_UTF8, level="warning"))
     except (StoreError, OSError) as error:
         return (Problem(path, str(error), level="warning"),)
+
+
+_NOT_UTF8 = ("has bytes that are not UTF-8; they are kept but read as nonsense.", "Save it as UTF-8.")
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _memory(home: Home, config: Config) -> Check:

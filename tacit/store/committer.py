@@ -283,16 +283,26 @@ def _text(data: bytes | None) -> str | None:
     return None if data is None else data.decode("utf-8", "replace")
 
 
-def loose_transcripts(home: Home, git: Git) -> list[tuple[Record, str]]:
-    """Sealed transcripts that are in neither a record nor HEAD: written by hand, or copied here."""
-    found = []
+@dataclass(frozen=True, slots=True)
+class Loose:
+    """Transcripts in neither a record nor HEAD: written by hand, or copied here."""
+
+    ready: tuple[tuple[Record, str], ...]
+    problems: tuple[Problem, ...]  # of those that cannot be committed as they are
+
+
+def loose_transcripts(home: Home, git: Git) -> Loose:
+    ready, problems = [], []
     known = {record.path for record in transcripts.records(home)}
     kept = git.tree("HEAD", CONVERSATIONS) if git.head() else {}
     for path in git.untracked(CONVERSATIONS):
         file = home.root / path
-        if path.endswith(".md") and path not in known and path not in kept and file.is_file():
-            parsed = transcripts.load(home, path)
-            if parsed.sealed:
-                record = Record(form.opening_of(parsed), path, transcripts.name_of(parsed))
-                found.append((record, files.digest(file.read_bytes())))
-    return found
+        if not path.endswith(".md") or path in known or path in kept or not file.is_file():
+            continue
+        parsed = transcripts.load(home, path)
+        wrong = transcripts.errors_of(parsed)
+        problems.extend(wrong)
+        if parsed.sealed and not wrong:
+            record = Record(form.opening_of(parsed), path, transcripts.name_of(parsed))
+            ready.append((record, files.digest(file.read_bytes())))
+    return Loose(tuple(ready), tuple(problems))

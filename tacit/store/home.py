@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tacit.errors import HomeError
+from tacit.errors import HomeError, UsageError
 
 CONFIG = "memory-config.yaml"
 CONVERSATIONS = "raw/conversations"
@@ -45,6 +45,8 @@ class Home:
         return self.private / "trusted"
 
     def require(self) -> Home:
+        if self.root.exists() and not self.root.is_dir():
+            raise HomeError(f"{self.root} is a file, not a home. Name another folder.")
         if not self.root.is_dir():
             raise HomeError(f"There is no home at {self.root}. Make one with: tacit init {self.root}")
         if not self.config.is_file():
@@ -57,5 +59,7 @@ class Home:
 def locate(given: str | None, environ: dict[str, str] | os._Environ[str]) -> Home:
     """The home somebody named, else $TACIT_HOME, else ~/tacit. Never the current folder by itself: a
     folder one happens to stand in must not decide what tacit does."""
+    if given == "":
+        raise UsageError("--home is empty. Name a folder, or leave it out for $TACIT_HOME or ~/tacit.")
     name = given or environ.get("TACIT_HOME") or "~/tacit"
     return Home(Path(os.path.abspath(os.path.expanduser(name))))

@@ -57,6 +57,7 @@ def set_up(home: Home, starter: Mapping[str, bytes], program: str, *, adopt: boo
         # The private folder comes first: its presence tells a half-made home from a foreign folder.
         files.make_directories(home.private)
         _write_missing(home.private / "README", PRIVATE_README.encode())
+        _write_missing(home.private / ".gitignore", b"*\n")  # also where the home's own says nothing of it
         with files.locked(home.lock):
             _lay_out(home, starter, program, report, now)
     return report

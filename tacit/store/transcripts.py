@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import Busy, DiskError, SessionError
+from tacit.model.problems import Problem
 from tacit.model.turns import Closing, KnowledgeChange, Opening, Transcript, Turn
 from tacit.store import files
 from tacit.store.home import CONVERSATIONS, Home
@@ -44,6 +45,14 @@ class Record:
 def load(home: Home, path: str) -> Transcript:
     data = files.Tree(home.root).read(path)
     return form.parse(data.decode("utf-8", "surrogateescape"), path)
+
+
+def errors_of(transcript: Transcript) -> list[Problem]:
+    """What keeps a transcript from being taken for one."""
+    found = [problem for problem in transcript.problems if problem.level == "error"]
+    if not transcript.fields and not found:
+        return [Problem(transcript.path, "does not begin with frontmatter (`---`).", "See docs/format.md.")]
+    return found
 
 
 def is_sealed(file: Path) -> bool:

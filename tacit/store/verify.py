@@ -16,7 +16,7 @@ from itertools import pairwise
 from tacit.store import files
 from tacit.store.git import Git, blob_name
 from tacit.store.home import CONVERSATIONS, Home
-from tacit.store.transcripts import is_sealed
+from tacit.store.transcripts import errors_of, load
 
 _TRAILERS = ("Session", "Transcript-SHA256")
 GOOD = frozenset({"proved", "proved by its first commit", "open", "not committed yet"})
@@ -116,6 +116,7 @@ def _check(home: Home, path: str, sha256: str | None, blob: str | None) -> Check
         same = blob_name(data, "sha256" if len(blob) == 64 else "sha1") == blob
         state = "proved by its first commit" if same else "touched"
         return Checked(path, state, "" if same else "It differs from the commit that added it.")
-    if not data.startswith(b"---"):
-        return Checked(path, "no frontmatter", "A transcript begins with `---`; see docs/format.md.")
-    return Checked(path, "not committed yet" if is_sealed(file) else "open")
+    parsed = load(home, path)
+    if wrong := errors_of(parsed):
+        return Checked(path, "not readable", str(wrong[0]))
+    return Checked(path, "not committed yet" if parsed.sealed else "open")

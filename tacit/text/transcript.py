@@ -287,7 +287,8 @@ def parse(text: str, path: str) -> Transcript:
     started, zone, problems = _clock(fields, path)
     heading = re.match(r"\s*# (.*)", note.body)
     reader = _Reader(path, started.date(), zone, line=note.head.count("\n"))
-    if "marks" in fields:
+    # The text decides where the head is too long to be read as YAML: a session may name very many notes.
+    if "marks" in fields or "\nmarks: crc32\n" in note.head:
         reader.read_marked(text, len(note.head))
     else:
         reader.read_plain(note.body)

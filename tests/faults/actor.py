@@ -16,6 +16,7 @@ from pathlib import Path
 from time import perf_counter
 
 import tacit
+from tacit.cli.main import main as command_line
 from tests.faults.said import NOTE, SHARED, acknowledge, note_of, text_of, version_of
 
 
@@ -71,6 +72,21 @@ def _end(session: tacit.Session, acks: Path) -> None:
     acknowledge(acks, f"sealed {sealed.path}")
     if sealed.commit:
         acknowledge(acks, f"committed {sealed.path}")
+
+
+def commands(home: Path, acks: Path, name: str) -> None:
+    """One whole conversation by `tacit capture`; an acknowledgement is exit code 0."""
+    spoken = {
+        "start": ["start", "--session-id", name],
+        "question": ["message", name, "user", text_of(f"{name}.question")],
+        "tool": ["tool", name, f"{name}.tool", "notes.md", "--result", "42 lines"],
+        "answer": ["message", name, "agent", text_of(f"{name}.answer")],
+        "end": ["end", name],
+    }
+    for part, arguments in spoken.items():
+        if code := command_line(["capture", *arguments, "--home", str(home)]):
+            sys.exit(code)
+        acknowledge(acks, f"{name}.{part}" if part not in ("start", "end") else part)
 
 
 def leave(home: Path, acks: Path, name: str) -> None:
@@ -170,7 +186,7 @@ def _edit_shared(memory: tacit.Memory, acks: Path, name: str) -> None:
 
 OPERATIONS: dict[str, Callable[[Path, Path, str], None]] = {
     operation.__name__: operation
-    for operation in (turn, stubborn, leave, init, adopt, commit, write, turns, life, crowd)
+    for operation in (turn, stubborn, commands, leave, init, adopt, commit, write, turns, life, crowd)
 }
 
 

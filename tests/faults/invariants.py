@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import secrets
+import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -215,8 +216,23 @@ CHECKS: tuple[Callable[[Path, Kept], Iterable[str]], ...] = (
 
 
 def litter(home: Path) -> list[str]:
-    """Files of ours that nobody needs any more and nobody took away."""
-    left = [file for file in home.rglob("*.tmp.*") if file.is_file()]
-    left += [*(home / ".git").glob("objects/*/tmp_*"), *(home / ".git").glob("fast_import_crash_*")]
-    left += [*(home / ".tacit" / "sessions").glob("*.json"), *(home / ".tacit").glob("git-busy")]
-    return sorted({str(file.relative_to(home)) for file in left})
+    """Files that a fault left, that nobody needs, and that are still there after two days' work."""
+    left = _leftovers(home)
+    if not left:
+        return []
+    days_ago = time.time() - 2 * 86400
+    for file in left:
+        os.utime(file, (days_ago, days_ago))
+    tacit.open(home).work()
+    return sorted(str(file.relative_to(home)) for file in _leftovers(home))
+
+
+def _leftovers(home: Path) -> set[Path]:
+    private, repository = home / ".tacit", home / ".git"
+    return {
+        *(file for file in home.rglob("*.tmp.*") if file.is_file()),
+        *repository.glob("objects/*/tmp_*"),
+        *repository.glob("fast_import_crash_*"),
+        *(private / "sessions").glob("*.json"),
+        *private.glob("git-busy"),
+    }

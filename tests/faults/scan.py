@@ -64,8 +64,16 @@ def _adopt_again(home: Path) -> None:
     tacit.init(home, adopt=True)
 
 
+def _end_if_open(home: Path) -> None:
+    """A session of the command line belongs to no process: its host ends it."""
+    memory = tacit.open(home)
+    if memory.knows("commands"):
+        memory.session(session_id="commands").end()
+
+
 TURN = Scenario("turn", "one turn")
 STUBBORN = Scenario("stubborn", "one turn of a host that tries again")
+COMMANDS = Scenario("commands", "one turn from the command line", before_next=_end_if_open)
 WRITE = Scenario("write", "a note is written")
 COMMIT = Scenario("commit", "tacit run commit", _changed_notes)
 INIT = Scenario("init", "tacit init", None, tacit.init)

@@ -161,7 +161,7 @@ def test_a_transcript_written_and_committed_by_hand_is_held_against_its_first_co
 def test_a_file_without_frontmatter_is_named(home: Path, memory: Memory) -> None:
     (home / "raw/conversations/x.md").write_text("# Just text\n")
     (found,) = memory.verify()
-    assert (found.state, found.good) == ("no frontmatter", False)
+    assert (found.state, found.good) == ("not readable", False)
 
 
 @pytest.mark.parametrize("name", ["new\nline.md", 'quo"te.md', "-dash.md", "caf\u00e9.md", "a\tb.md"])
@@ -203,15 +203,15 @@ def test_the_command_tells_counts_names_what_is_wrong_and_exits_with_one(
 ) -> None:
     ran = tacit("verify")
     assert (ran.code, ran.stdout) == (0, "0 transcripts: none yet.\n")
-    good, bad = say(memory, "one"), say(memory, "two")
-    assert tacit("verify").stdout == "2 transcripts: 2 proved.\n"
+    good, bad, _ = say(memory, "one"), say(memory, "two"), say(memory, "three")
+    assert tacit("verify").stdout == "3 transcripts: 3 proved.\n"
     overwrite(home / bad, b"---\nforged\n")
     ran = tacit("verify")
     assert ran.code == 1
     assert ran.stdout.splitlines() == [
         f"TOUCHED: {bad}",
         f"    Its bytes are not those that were sealed. Compare: git diff HEAD -- '{bad}'",
-        "2 transcripts: 1 proved, 1 touched.",
+        "3 transcripts: 2 proved, 1 touched.",
     ]
     assert good not in tacit("verify", "--quiet").stdout
 
