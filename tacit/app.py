@@ -16,6 +16,7 @@ from tacit.memory import Memory
 from tacit.store import setup
 from tacit.store.home import CONFIG, Home, locate
 from tacit.store.hooks import program_path
+from tacit.store.trust import is_trusted
 
 
 def now() -> datetime:
@@ -53,7 +54,7 @@ def load_config(home: Home) -> Loaded:
     except UnicodeDecodeError as error:
         line = home.config.read_bytes()[: error.start].count(b"\n") + 1
         raise ConfigError(CONFIG, line, "is not UTF-8 text.", "Save the file as UTF-8.") from error
-    return configuration.parse(text, where=CONFIG, environ=os.environ, trusted=home.trust.exists())
+    return configuration.parse(text, where=CONFIG, environ=os.environ, trusted=is_trusted(home))
 
 
 def zone_of(config: Config) -> tzinfo | None:

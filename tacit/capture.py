@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from types import TracebackType
@@ -25,7 +26,7 @@ _ROLES: dict[str, Role | None] = {
     "reasoning": None,
 }
 
-Finish = Callable[["Session", Live, Closing], Sealed | None]
+Finish = Callable[[Live, Closing], Sealed | None]
 
 
 class Session:
@@ -51,6 +52,7 @@ class Session:
         self._last_given = False
         self._ended: Sealed | None = None
         self._closed = False
+        self._ending = threading.Lock()
 
     @property
     def session_id(self) -> str:
@@ -98,17 +100,18 @@ class Session:
         tokens_out: int | None = None,
     ) -> Sealed | None:
         """Seal and commit. None when nothing was said. Calling it again returns the same answer."""
-        if self._live is None or self._closed:
+        with self._ending:
+            if self._live is None or self._closed:
+                return self._ended
+            if self._live.record.path is None:
+                self.detach()
+                return None
+            last = self._last if self._last_given else None
+            ended = self._local(possible(at) if at else last or self._now())
+            said_in, said_out = counted(self._live.turns(), tokens_in, tokens_out)
+            self._ended = self._finish(self._live, Closing(ended, tuple(tags), said_in, said_out))
+            self._closed = True
             return self._ended
-        if self._live.record.path is None:
-            self.detach()
-            return None
-        last = self._last if self._last_given else None
-        ended = self._local(possible(at) if at else last or self._now())
-        said_in, said_out = counted(self._live.turns(), tokens_in, tokens_out)
-        self._ended = self._finish(self, self._live, Closing(ended, tuple(tags), said_in, said_out))
-        self._closed = True
-        return self._ended
 
     def detach(self) -> None:
         """Let go without sealing: another process goes on with this session."""

@@ -20,7 +20,7 @@ from tacit.store.branches import prune_explored
 from tacit.store.committer import Committer, NoteChanges, Outcome, loose_transcripts
 from tacit.store.git import Git
 from tacit.store.history import History
-from tacit.store.home import Home
+from tacit.store.home import NOTE_FOLDERS, Home
 from tacit.store.sweep import sweep
 from tacit.store.tags import tag_periods
 from tacit.store.transcripts import Live, Record
@@ -53,7 +53,7 @@ class Memory:
         self.home, self.config = home, config
         self.git = Git(home.root)
         self.history = History(home, self.git, self._moment)
-        self._committer = Committer(home, self.git, self._moment)
+        self._committer = Committer(home, self.git, self._moment, _memory_limits(config))
         self._zone, self._now = zone, now  # zone None: the machine's own
 
     # ------------------------------------------------------------ conversations
@@ -71,18 +71,17 @@ class Memory:
     ) -> Session:
         """Begin a conversation, or go on with one. A sealed one is never reopened: it continues in a new
         part. `detached`: no process stays alive between its messages, so nobody holds it open."""
-        agent = agent or _agent_of(session_key)
+        record = self._resumed(session_id) if session_id else None
+        agent = record.opening.agent if record else agent or _agent_of(session_key)
         capture = self.config.capture
         if not capture.enabled or agent in capture.exclude_agents:
             return self.unkept_session()
-        fresh = session_id is None
-        session_id = session_id or f"ses_{secrets.token_hex(4)}"
-        record = None if fresh else self._resumed(session_id)
         given = started is not None or record is not None
         if record is None:
             at = fixed_offset(self._in_zone(possible(started or self._moment())))
-            before = None if fresh else self._earlier_part(session_id)
-            opening = Opening(session_id, at, session_key, agent, channel, model, continues=before)
+            before = self._earlier_part(session_id) if session_id else None
+            name = session_id or f"ses_{secrets.token_hex(4)}"
+            opening = Opening(name, at, session_key, agent, channel, model, continues=before)
             record = Record(opening, detached=detached)
             if detached:
                 transcripts.save_record(self.home, record)
@@ -124,36 +123,32 @@ class Memory:
         """The last part of this session that is there already: the one that no other part continues."""
         pattern = f"raw/conversations/*/*/*/????-{form.safe_name(session_id)}-*.md"
         found = [str(file.relative_to(self.home.root)) for file in self.home.root.glob(pattern)]
-        heads = {path: self.transcript(path).fields for path in sorted(found)}
+        heads = {path: transcripts.attempt_load(self.home, path).fields for path in sorted(found)}
         parts = {path: head for path, head in heads.items() if head.get("session_id") == session_id}
         continued = {head.get("continues") for head in parts.values()}
         return max((path for path in parts if path not in continued), default=None)
 
-    def _finish(self, _session: Session, live: Live, closing: Closing) -> Sealed:
+    def _finish(self, live: Live, closing: Closing) -> Sealed:
         changed = [turn.path for turn in live.turns() if isinstance(turn, KnowledgeChange)]
         sha = live.seal(closing)
         record = live.record
         assert record.path is not None
         with suppress(TacitError, OSError):  # only a courtesy to a later commit message
             self._committer.touch(record.path, changed)
-        outcome = self._commit_sessions([(record, sha)], fresh=True, ended=closing.ended)
+        outcome = self._commit_sessions([(record, sha)], fresh=True)
         commit = outcome.commits[0] if outcome.commits else None
         return Sealed(record.opening.session_id, record.path, sha, commit, outcome.waiting)
 
     def _commit_sessions(
-        self,
-        sealed: list[tuple[Record, str]],
-        *,
-        fresh: bool = False,
-        ended: datetime | None = None,
-        asked: bool = False,
+        self, sealed: list[tuple[Record, str]], *, fresh: bool = False, asked: bool = False
     ) -> Outcome:
-        if not (asked or self.config.git.auto_commit):
-            return Outcome(waiting="git.auto_commit is off; commit it with: tacit run commit")
         try:
-            return self._committer.commit_sessions(sealed, fresh=fresh, ended=ended)
+            if asked or self.config.git.auto_commit:
+                return self._committer.commit_sessions(sealed, fresh=fresh)
+            self._committer.remember_hashes(sealed)
         except (TacitError, OSError) as error:
             return Outcome(waiting=str(error))
+        return Outcome(waiting="git.auto_commit is off; commit it with: tacit run commit")
 
     # ------------------------------------------------------------ work that waits
 
@@ -171,6 +166,7 @@ class Memory:
     def work(self) -> Worked:
         """Everything that is due now: recover, commit changed notes, tag the day, prune explored branches,
         and push where that is wanted."""
+        self._find_strays(again=True)
         recovered = self.recover(asked=True)
         loose = self._commit_loose()
         noted = self._committer.commit_notes()
@@ -232,12 +228,14 @@ class Memory:
                 )
         return sealed, problems
 
-    def _find_strays(self) -> None:
-        """Once for each life of .tacit: without it, nobody knows of the transcripts that are open."""
+    def _find_strays(self, *, again: bool = False) -> None:
+        """Give open transcripts that no record names a record again: without one nobody seals them. Looked
+        for once in the life of .tacit, and whenever there is time."""
         looked = self.home.private / "strays-found"
-        if not looked.exists():
+        if again or not looked.exists():
             for record in transcripts.strays(self.home):
                 transcripts.save_record(self.home, record)
+        if not looked.exists():
             files.make_directories(self.home.private)
             files.replace(self.home.private / ".gitignore", b"*\n")
             files.replace(looked, b"")
@@ -295,8 +293,9 @@ class Memory:
 
     def write(self, path: str, text: str, *, replacing: Note | None) -> Note:
         """Write a note that is still what the writer read (`replacing`; None: there was none)."""
-        if files.parts_of(path)[0] == "raw":
-            raise UsageError("Transcripts are never edited. Write to knowledge/, topics/ or drafts/.")
+        if files.parts_of(path)[0] not in NOTE_FOLDERS:
+            places = ", ".join(f"{folder}/" for folder in NOTE_FOLDERS)
+            raise UsageError(f"{path} is not a note. Notes are in {places}; transcripts are never edited.")
         expected = None if replacing is None else files.digest(notes.encode(replacing.text))
         with files.locked(self.home.lock):
             files.Tree(self.home.root).write(path, notes.encode(text), expected)
@@ -314,6 +313,11 @@ class Memory:
 
     def _in_zone(self, at: datetime) -> datetime:
         return (at if at.tzinfo else at.replace(tzinfo=self._zone)).astimezone(self._zone)
+
+
+def _memory_limits(config: Config) -> tuple[int, int, int]:
+    lines = config.lifecycle
+    return lines.memory_warn_lines, lines.memory_line_cap, lines.memory_block_lines
 
 
 def _agent_of(session_key: str) -> str:

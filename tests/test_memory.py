@@ -446,7 +446,7 @@ def test_a_note_that_changed_or_appeared_is_not_overwritten(memory: Memory, home
 
 @pytest.mark.parametrize("path", ["raw/conversations/x.md", "./raw/x.md", "raw//x.md"])
 def test_transcripts_are_not_notes(memory: Memory, path: str) -> None:
-    with pytest.raises(UsageError, match="Transcripts are never edited"):
+    with pytest.raises(UsageError, match="transcripts are never edited"):
         memory.write(path, "x", replacing=None)
 
 

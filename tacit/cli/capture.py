@@ -4,9 +4,10 @@
     tacit capture message $id user "What did we decide?"
     tacit capture tool $id read "notes.md" --result "42 lines"
     tacit capture message $id agent - < answer.txt
+    tacit capture message $id user -- "--really?"
     tacit capture end $id
 
-A message is on disk when the command returns. A session that nobody ends is sealed after
+Text may begin with a hyphen when it comes after `--` or from standard input. A message is on disk when the command returns. A session that nobody ends is sealed after
 capture.idle_seal_hours by the next command. For an agent whose conversations are not kept
 (capture.exclude_agents) the id is `-`, and what is said to `-` is dropped.
 """
@@ -14,19 +15,24 @@ capture.idle_seal_hours by the next command. For an agent whose conversations ar
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 
 from tacit.app import open_home
 from tacit.capture import Session
 from tacit.cli import output
-from tacit.cli.dispatch import home_option, json_option
-from tacit.errors import UsageError
+from tacit.cli.dispatch import home_option, json_option, words
+from tacit.cli.paths import within
+from tacit.errors import TacitError, UsageError
 from tacit.memory import Memory
 from tacit.model.turns import Sealed
+from tacit.text.transcript import safe_name
 
 NOT_KEPT = "-"
+_ID_SHOWN = 60  # characters of an id in a list; the whole of it is in the JSON
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,56 +47,68 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _start(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--session-id", help="an id of your own (default: a new one)")
-    parser.add_argument("--session-key", default="agent:main:main", help="the host's key of the session")
-    parser.add_argument("--agent", help="the agent's name (default: from the key)")
-    parser.add_argument("--channel", help="where the conversation happens")
-    parser.add_argument("--model", help="the model that answers")
+    parser.add_argument("--session-id", type=_own_id, help="an id of your own (default: a new one)")
+    parser.add_argument(
+        "--session-key", type=words, default="agent:main:main", help="the host's key of the session"
+    )
+    parser.add_argument("--agent", type=words, help="the agent's name (default: from the key)")
+    parser.add_argument("--channel", type=words, help="where the conversation happens")
+    parser.add_argument("--model", type=words, help="the model that answers")
     _common(parser, moment="when it began")
 
 
 def _message(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", help="the session's id")
+    _id(parser)
     parser.add_argument("role", help="user, agent or system")
-    parser.add_argument("text", help="what was said; - reads it from standard input")
-    parser.add_argument("--speaker", help="who said it, where several people talk")
+    parser.add_argument(
+        "text", type=words, help="what was said; - reads it from standard input, -- before it if it begins so"
+    )
+    parser.add_argument("--speaker", type=words, help="who said it, where several people talk")
     _common(parser)
 
 
 def _tool(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", help="the session's id")
-    parser.add_argument("name", help="the tool")
-    parser.add_argument("summary", help="what it was asked")
-    parser.add_argument("--result", default="", help="briefly what came back; - reads it from standard input")
+    _id(parser)
+    parser.add_argument("name", type=words, help="the tool")
+    parser.add_argument("summary", type=words, help="what it was asked")
+    parser.add_argument(
+        "--result", type=words, default="", help="briefly what came back; - reads it from standard input"
+    )
     _common(parser)
 
 
 def _knowledge(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", help="the session's id")
-    parser.add_argument("what", metavar="ACTION", help="updated, appended, created, removed …")
-    parser.add_argument("path", help="the note")
-    parser.add_argument("--summary", default="", help="what changed, in a few words")
+    _id(parser)
+    parser.add_argument("what", metavar="ACTION", type=words, help="updated, appended, created, removed …")
+    parser.add_argument("path", type=words, help="the note")
+    parser.add_argument("--summary", type=words, default="", help="what changed, in a few words")
     _common(parser)
 
 
 def _attach(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", help="the session's id")
-    parser.add_argument("path", help="the file, relative to the home")
+    _id(parser)
+    parser.add_argument("path", help="a file that is in the home")
     parser.add_argument("--role", default="user", help="whose it is (default: user)")
     _common(parser)
 
 
 def _end(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", help="the session's id")
-    parser.add_argument("--tag", action="append", default=[], help="a tag; may be given more than once")
-    parser.add_argument("--tokens-in", type=int, help="as the host counted them")
-    parser.add_argument("--tokens-out", type=int, help="as the host counted them")
+    _id(parser)
+    parser.add_argument(
+        "--tag", type=words, action="append", default=[], help="a tag; may be given more than once"
+    )
+    parser.add_argument("--tokens-in", type=_count, metavar="COUNT", help="as the host counted them")
+    parser.add_argument("--tokens-out", type=_count, metavar="COUNT", help="as the host counted them")
     _common(parser)
 
 
 def _list(parser: argparse.ArgumentParser) -> None:
     home_option(parser)
     json_option(parser)
+
+
+def _id(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", type=words, help="the session's id")
 
 
 def _common(parser: argparse.ArgumentParser, moment: str = "when it was said") -> None:
@@ -106,6 +124,19 @@ def _time(text: str) -> datetime:
         return datetime.fromisoformat(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time like 2026-02-16T18:45:00+01:00") from error
+
+
+def _own_id(text: str) -> str:
+    """`-` stands for sessions that are not kept: as an id of one's own, all that is said would be lost."""
+    if not text or text.startswith("-"):
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be an id: it is empty or begins with a hyphen")
+    return words(text)
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count; use 0 or more")
+    return int(text)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -137,6 +168,7 @@ def _run_message(memory: Memory, options: argparse.Namespace) -> int:
 
 
 def _run_tool(memory: Memory, options: argparse.Namespace) -> int:
+    _require(options.name, "which tool")
     result = _argument(options.result)
     return _add(
         memory, options, lambda session: session.tool(options.name, options.summary, result, options.at)
@@ -144,6 +176,8 @@ def _run_tool(memory: Memory, options: argparse.Namespace) -> int:
 
 
 def _run_knowledge(memory: Memory, options: argparse.Namespace) -> int:
+    _require(options.what, "what was done to the note")
+    _require(options.path, "which note")
     return _add(
         memory,
         options,
@@ -152,7 +186,20 @@ def _run_knowledge(memory: Memory, options: argparse.Namespace) -> int:
 
 
 def _run_attach(memory: Memory, options: argparse.Namespace) -> int:
-    return _add(memory, options, lambda session: session.attachment(options.path, options.role, options.at))
+    path = NOT_KEPT if options.id == NOT_KEPT else _attached(memory, options.path)
+    return _add(memory, options, lambda session: session.attachment(path, options.role, options.at))
+
+
+def _attached(memory: Memory, given: str) -> str:
+    path = within(memory.home.root, given)
+    if not (memory.home.root / path).is_file():
+        raise UsageError(f"There is no file {path!r} in the home. Put it there first, in attachments/.")
+    return words(path)
+
+
+def _require(argument: str, what: str) -> None:
+    if not argument.strip():
+        raise UsageError(f"Say {what}: the argument is empty.")
 
 
 def _add(memory: Memory, options: argparse.Namespace, keep: Callable[[Session], int]) -> int:
@@ -189,7 +236,7 @@ def _run_list(memory: Memory, options: argparse.Namespace) -> int:
     output.table(
         (
             (
-                record.opening.session_id,
+                output.short(record.opening.session_id, _ID_SHOWN),
                 f"{record.opening.started:%Y-%m-%d %H:%M}",
                 record.path or "no message yet",
             )
@@ -214,13 +261,34 @@ def _continued(memory: Memory, session_id: str) -> Session:
     if session_id == NOT_KEPT:
         return memory.unkept_session()
     if not memory.knows(session_id):
-        raise UsageError(f"There is no open session {session_id!r}. Begin one with: tacit capture start")
+        raise UsageError(_why_not_open(memory, session_id))
     return memory.session(session_id=session_id)
+
+
+def _why_not_open(memory: Memory, session_id: str) -> str:
+    name = output.short(session_id, _ID_SHOWN)
+    if (sealed := _sealed_as(memory, session_id)) is not None:
+        go_on = f"To go on in a new part: tacit capture start --session-id {shlex.quote(session_id)}"
+        return f"Session {name!r} was sealed as {sealed}. {go_on}"
+    return f"There is no open session {name!r}. Begin one with: tacit capture start"
+
+
+def _sealed_as(memory: Memory, session_id: str) -> str | None:
+    root = memory.home.root
+    pattern = f"raw/conversations/*/*/*/????-{safe_name(session_id)}-*.md"
+    for file in sorted(root.glob(pattern), reverse=True):
+        path = str(file.relative_to(root))
+        with suppress(TacitError, OSError):  # what cannot be read is named by doctor
+            if memory.transcript(path).fields.get("session_id") == session_id:
+                return path
+    return None
 
 
 def _argument(text: str) -> str:
     if text != "-":
         return text
+    if sys.stdin is None:
+        raise UsageError("There is nothing to read: standard input is closed. Give the text, or pipe it in.")
     return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
 from tacit.cli.main import COMMANDS
 from tacit.cli.output import warn
-from tacit.errors import TacitError, UsageError
+from tacit.errors import GitError, TacitError, UsageError
+
+TYPE_CHECKING = False  # as in typing, which would cost every command several milliseconds
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 
 def dispatch(argv: list[str]) -> int:
@@ -37,7 +43,7 @@ def module_of(name: str) -> ModuleType:
 
 def parser_for(name: str) -> argparse.ArgumentParser:
     module = module_of(name)
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"tacit {name}",
         description=(module.__doc__ or "").strip(),
         formatter_class=_Formatter,
@@ -45,6 +51,31 @@ def parser_for(name: str) -> argparse.ArgumentParser:
     )
     module.arguments(parser)
     return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what to do about a text like `-5 degrees?` or `--really`, which argparse takes for options."""
+
+    _given: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self._given = args or ()
+        return super().parse_known_args(args, namespace)
+
+    def print_help(self, file: Any = None) -> None:  # noqa: ANN401
+        (file or sys.stdout).write(self.format_help())  # argparse would swallow a full disk
+
+    def error(self, message: str) -> NoReturn:
+        takes_text = any(action.type is words for action in self._get_positional_actions())
+        if takes_text and "required" in message and any(map(self._is_unknown, self._given)):
+            message += (
+                f"\n  What begins with a hyphen and is no option goes after two: {self.prog} … -- -text"
+            )
+        super().error(message)
+
+    def _is_unknown(self, argument: str) -> bool:
+        known = argument.partition("=")[0] in self._option_string_actions
+        return len(argument) > 1 and argument.startswith("-") and not known
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -62,6 +93,11 @@ def json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
+def words(argument: str) -> str:
+    """An argument that is text. Where the locale is not UTF-8, Python has read its bytes as something else."""
+    return os.fsencode(argument).decode("utf-8", "surrogateescape")
+
+
 def quiet_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", "-q", action="store_true", help="print only problems")
 
@@ -73,7 +109,7 @@ def _run(module: ModuleType, options: argparse.Namespace) -> int:
     except UsageError as error:
         return _usage(str(error))
     except TacitError as error:
-        warn(f"tacit: {error}")
+        warn(f"tacit: {_explained(error)}")
         return 1
     except KeyboardInterrupt:
         print("tacit: stopped.", file=sys.stderr)
@@ -89,6 +125,21 @@ def _run(module: ModuleType, options: argparse.Namespace) -> int:
         traceback.print_exc()
         print("tacit: this is a bug in tacit. Nothing was acknowledged that is not on disk.", file=sys.stderr)
         return 3
+
+
+_GIT_SAID = {
+    "Read-only file system": "The file system is read-only; reading still works. Make it writable and try again.",
+    "No space left on device": "The disk is full. Free some space and try again.",
+    "Disk quota exceeded": "The disk quota is used up. Free some space and try again.",
+    "Permission denied": "This user may not write there. See who owns what with: tacit doctor",
+}
+
+
+def _explained(error: TacitError) -> str:
+    """What git says about the disk, in words; everything else as it is."""
+    detail = error.detail if isinstance(error, GitError) else ""
+    meaning = next((words for said, words in _GIT_SAID.items() if said in detail), None)
+    return str(error) if meaning is None else f"{str(error).partition(chr(10))[0]} {meaning}"
 
 
 def _global_home(argv: list[str]) -> tuple[str | None, list[str]]:

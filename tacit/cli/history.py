@@ -1,17 +1,21 @@
 """Ask the past.
 
 A moment is a date (2026-02-16: the end of that day), a date and time, a span (`3 days`, `1 week`),
-`yesterday`, a tag or a commit.
+`yesterday`, `today` or `now`, a tag or a commit. `undo` takes only a commit.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import re
 from collections.abc import Sequence
 
 from tacit.app import open_home
 from tacit.cli import output
-from tacit.cli.dispatch import home_option, json_option
+from tacit.cli.dispatch import home_option, json_option, words
+from tacit.cli.paths import within
+from tacit.errors import UsageError
 from tacit.memory import Memory
 from tacit.store.history import FileDiff, Learned, Origin
 from tacit.store.tags import KINDS, snapshot, tags
@@ -28,16 +32,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def _positional(parser: argparse.ArgumentParser, name: str) -> None:
     if name == "when":
-        parser.add_argument("text", help="the words to look for, exactly")
+        parser.add_argument(
+            "text", type=words, help="the words to look for, exactly; -- before them if they begin with -"
+        )
     if name in ("blame", "recall"):
-        parser.add_argument("path", help="a file, relative to the home")
+        parser.add_argument("path", help="a file of the home")
     if name == "recall":
         parser.add_argument("at", help="the moment")
     if name == "diff":
         parser.add_argument("since", help="the earlier moment")
         parser.add_argument("until", nargs="?", default="HEAD", help="the later moment (default: now)")
     if name == "undo":
-        parser.add_argument("commit", help="the commit to take back")
+        parser.add_argument("commit", help="the commit to take back, by its name (4 hex digits or more)")
     if name == "snapshot":
         parser.add_argument("name", help="a name for the present state")
         parser.add_argument(
@@ -81,7 +87,7 @@ def _learned(item: Learned) -> dict[str, object]:
 
 
 def _blame(memory: Memory, options: argparse.Namespace) -> int:
-    found = memory.history.blame(options.path)
+    found = memory.history.blame(within(memory.home.root, options.path))
     if options.json:
         output.dump([_origin(item) for item in found])
         return 0
@@ -126,9 +132,10 @@ def _print_diff(found: Sequence[FileDiff], options: argparse.Namespace, span: st
 
 
 def _recall(memory: Memory, options: argparse.Namespace) -> int:
-    text = memory.history.recall(options.path, options.at)
+    path = within(memory.home.root, options.path)
+    text = memory.history.recall(path, options.at)
     if options.json:
-        output.dump({"path": options.path, "at": options.at, "text": text})
+        output.dump({"path": path, "at": options.at, "text": text})
     else:
         output.say(text.removesuffix("\n"))
     return 0
@@ -144,12 +151,27 @@ def _undo(memory: Memory, options: argparse.Namespace) -> int:
 
 
 def _snapshot(memory: Memory, options: argparse.Namespace) -> int:
+    _require_plain(options.name)
+    left = [edit.path for edit in memory.note_changes().edits]
     tag = snapshot(memory.git, options.name, options.kind)
     if options.json:
-        output.dump({"tag": tag})
-    else:
-        output.say(f"{tag} names the present state. See a file as it is now: tacit history recall PATH {tag}")
+        output.dump({"tag": tag, "not_in_it": left})
+        return 0
+    output.say(f"{tag} names the present state. See a file as it is now: tacit history recall PATH {tag}")
+    if left:
+        edited = f"{output.plural(len(left), 'edited note')} {'is' if len(left) == 1 else 'are'} not in it"
+        output.warn(f"warning: {edited}: {output.short(', '.join(left), 200)}")
+        output.warn("To have such edits in a snapshot, run `tacit run commit` before it.")
     return 0
+
+
+def _require_plain(name: str) -> None:
+    """A tag is a file below .git/refs: its name has no folders, and room for what git appends to it."""
+    if not re.fullmatch(r"\w[\w.+-]*", name) or len(os.fsencode(name)) > 200:
+        what = f"{output.short(name, 60)!r} cannot be the name of a snapshot."
+        raise UsageError(
+            f"{what} Use at most 200 letters, digits, dots and hyphens, a letter or digit first."
+        )
 
 
 def _tags(memory: Memory, options: argparse.Namespace) -> int:

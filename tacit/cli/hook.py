@@ -17,7 +17,7 @@ from tacit.store.hooks import NAMES, check_staged, note_changed
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", choices=NAMES, help="which hook")
+    parser.add_argument("name", metavar="HOOK", choices=NAMES, help=" or ".join(NAMES))
     home_option(parser, default="the current folder")
 
 

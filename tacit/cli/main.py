@@ -26,14 +26,39 @@ COMMANDS = {
 
 
 def entry() -> int:
+    _fill_closed_streams()
     try:
         code = main(sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output has seen enough; keep Python from complaining about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()  # whoever read it has seen enough
         return 0
+    except OSError as error:
+        drop_output()
+        print(f"tacit: {UNWRITTEN}: {error.strerror or error}", file=sys.stderr)
+        return 1
     return code
+
+
+UNWRITTEN = "cannot write to standard output"
+
+
+def drop_output() -> None:
+    """What is still to be printed goes nowhere, so that Python does not complain about it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fill_closed_streams() -> None:
+    """cron and daemons start programs with 0, 1 and 2 closed. The next file we open would then get such a
+    number, and what is meant for the terminal would be written into it."""
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number: this one
+    # typeshed says that they cannot be None. sys.stdin stays: who asks for it must hear that it is closed.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
 
 def main(argv: list[str]) -> int:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+
+from tacit.cli.main import UNWRITTEN, drop_output
 
 TYPE_CHECKING = False  # as in typing, which would cost every command several milliseconds
 if TYPE_CHECKING:
@@ -22,11 +24,22 @@ if TYPE_CHECKING:
 
 
 def say(text: str = "") -> None:
-    print(safe(text))
+    _put(safe(text))
 
 
 def warn(text: str) -> None:
-    print(safe(text), file=sys.stderr)
+    with suppress(OSError):  # nobody can be told that nobody can be told
+        print(safe(text), file=sys.stderr)
+
+
+def _put(line: str) -> None:
+    try:
+        sys.stdout.write(line + "\n")
+    except BrokenPipeError:
+        raise  # no error: `entry` knows what to do
+    except OSError as error:
+        drop_output()
+        raise OSError(error.errno, f"{UNWRITTEN}: {error.strerror}") from error
 
 
 def safe(text: str) -> str:
@@ -35,9 +48,18 @@ def safe(text: str) -> str:
     return shown.encode(sys.stdout.encoding or "utf-8", "replace").decode(sys.stdout.encoding or "utf-8")
 
 
+def short(text: str, width: int) -> str:
+    """One line of at most this many characters."""
+    line = "".join(ch if ch.isprintable() else "\ufffd" for ch in text[: width + 1])
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def dump(value: object) -> None:
-    json.dump(value, sys.stdout, indent=2, ensure_ascii=True, default=str)
-    sys.stdout.write("\n")
+    _put(json.dumps(value, indent=2, ensure_ascii=True, default=str))
 
 
 def table(rows: Iterable[Sequence[str]], indent: str = "  ") -> None:
@@ -46,7 +68,7 @@ def table(rows: Iterable[Sequence[str]], indent: str = "  ") -> None:
     widths = [max((len(row[i]) for row in lines if i < len(row) - 1), default=0) for i in range(10)]
     for row in lines:
         cells = [cell.ljust(widths[i]) for i, cell in enumerate(row[:-1])]
-        print((indent + "  ".join([*cells, *row[-1:]])).rstrip())
+        _put((indent + "  ".join([*cells, *row[-1:]])).rstrip())
 
 
 def problems(found: Iterable[Problem]) -> None:

@@ -18,7 +18,7 @@ from tacit.memory import Memory, Worked
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", choices=("commit", "all"), help="which work")
+    parser.add_argument("what", metavar="WORK", choices=("commit", "all"), help="commit or all")
     parser.add_argument("--dry-run", action="store_true", help="say what would be committed and do nothing")
     parser.add_argument(
         "--if-due", action="store_true", help="only if lifecycle.commit_interval_minutes have passed"

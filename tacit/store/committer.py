@@ -21,6 +21,7 @@ from tacit.store import files, lfs, locks, transcripts
 from tacit.store.git import EXECUTABLE, PLAIN, SYMLINK, Blob, Change, Git, Planned, blob_name
 from tacit.store.gitwork import GitWork
 from tacit.store.home import CONVERSATIONS, NOTE_FILES, NOTE_FOLDERS, Home
+from tacit.store.hooks import MEMORY, memory_size
 from tacit.store.repair import repair
 from tacit.store.transcripts import Record
 from tacit.text import commit_message
@@ -45,8 +46,15 @@ class Outcome:
 
 
 class Committer:
-    def __init__(self, home: Home, git: Git, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        home: Home,
+        git: Git,
+        now: Callable[[], datetime],
+        memory_limits: tuple[int, int, int] = (180, 200, 220),
+    ) -> None:
         self._home, self._git, self._now = home, git, now
+        self._memory_limits = memory_limits  # lines of MEMORY.md: warn, cap, refuse
         self._tree = files.Tree(home.root)
         self._work = GitWork(home, git)
 
@@ -83,32 +91,29 @@ class Committer:
 
     # ------------------------------------------------------------ conversations
 
-    def commit_sessions(
-        self, sealed: Sequence[tuple[Record, str]], *, fresh: bool = False, ended: datetime | None = None
-    ) -> Outcome:
+    def commit_sessions(self, sealed: Sequence[tuple[Record, str]], *, fresh: bool = False) -> Outcome:
         """Commit sealed transcripts, one commit each. `fresh`: sealed just now, so HEAD cannot have them."""
         with files.locked(self._home.lock):
             self._work.settle()
             if why := self.waits_for():
-                self._remember_hashes(sealed)
+                self.remember_hashes(sealed)
                 return Outcome(waiting=why)
             todo = list(sealed) if fresh and self._still_ours(sealed) else self._not_yet_in_head(sealed)
             try:
-                commits = self._commit([self._conversation(record, sha, ended) for record, sha in todo])
+                commits = self._commit([self._conversation(record, sha) for record, sha in todo])
             except GitError as error:
-                self._remember_hashes(sealed)
+                self.remember_hashes(sealed)
                 return Outcome(waiting=str(error))
             for record, _ in sealed:
                 transcripts.drop_record(self._home, record)
             return Outcome(tuple(commits))
 
-    def _conversation(self, record: Record, sha: str, ended: datetime | None) -> Planned:
+    def _conversation(self, record: Record, sha: str) -> Planned:
         assert record.path is not None
-        data = (self._home.root / record.path).read_bytes()
+        file = self._home.root / record.path
         message = f"conversation: {record.name}\n\nSession: {record.path}\nTranscript-SHA256: {sha}\n"
-        return Planned(
-            message, [Change(record.path, data)], self._now(), about=ended or record.opening.started
-        )
+        about = transcripts.ended_of(file) or record.opening.started
+        return Planned(message, [Change(record.path, file.read_bytes())], self._now(), about=about)
 
     def _still_ours(self, sealed: Sequence[tuple[Record, str]]) -> bool:
         """Another process may have found them sealed and committed them before we got the lock."""
@@ -116,15 +121,23 @@ class Committer:
 
     def _not_yet_in_head(self, sealed: Sequence[tuple[Record, str]]) -> list[tuple[Record, str]]:
         # The commit is the receipt: after a crash between commit and clean-up it must not be made twice.
+        # A transcript that somebody committed while it was open is there too, but with other bytes.
         if self._git.head() is None:
             return list(sealed)
         kept = self._git.tree("HEAD", *(record.path or "" for record, _ in sealed))
-        return [(record, sha) for record, sha in sealed if record.path not in kept]
+        return [(record, sha) for record, sha in sealed if not self._is_in(kept, record)]
 
-    def _remember_hashes(self, sealed: Sequence[tuple[Record, str]]) -> None:
+    def _is_in(self, kept: Mapping[str, Blob], record: Record) -> bool:
+        assert record.path is not None
+        data = (self._home.root / record.path).read_bytes()
+        return record.path in kept and kept[record.path].name == blob_name(data, self._git.algorithm)
+
+    def remember_hashes(self, sealed: Sequence[tuple[Record, str]]) -> None:
+        """Until they are committed, the record is what proves that nobody touched them."""
         with suppress(OSError):
             for record, sha in sealed:
-                transcripts.save_record(self._home, replace(record, sha256=sha))
+                if record.sha256 != sha:
+                    transcripts.save_record(self._home, replace(record, sha256=sha))
 
     # ------------------------------------------------------------ notes
 
@@ -134,9 +147,12 @@ class Committer:
         kept = git.tree("HEAD", *NOTE_FOLDERS, *NOTE_FILES) if born else {}
         found = sorted({*kept, *git.present(*NOTE_FOLDERS, *NOTE_FILES)})
         theirs = self.staged()
+        away = git.not_checked_out()
         changes: dict[str, Change] = {}
         left = []
         for path in found:
+            if path in away:
+                continue
             try:
                 change = self._change(path, kept.get(path))
             except (OSError, ValueError) as error:
@@ -147,7 +163,10 @@ class Committer:
             elif change is not None and path in theirs:
                 left.append(Problem(path, "is staged by you, so it is yours to commit.", level="warning"))
             elif change is not None:
-                changes[path] = change
+                sizes = self._size_problems(change)
+                left.extend(sizes)
+                if not any(problem.level == "error" for problem in sizes):
+                    changes[path] = change
         return NoteChanges(self._edits(changes, kept), changes, tuple(left))
 
     def _change(self, path: str, kept: Blob | None) -> Change | Problem | None:
@@ -169,6 +188,11 @@ class Committer:
             return Problem(path, f"is not committed: {error.why}.", level="warning")
         change = Change(path, data, EXECUTABLE if mode & stat.S_IXUSR else PLAIN)
         return None if kept and _blob(change, self._git.algorithm) == kept else change
+
+    def _size_problems(self, change: Change) -> list[Problem]:
+        if change.path != MEMORY or change.data is None:
+            return []
+        return memory_size(change.data, change.path, *self._memory_limits)
 
     def _as_committed(self, path: str, data: bytes, kept: Blob | None) -> bytes:
         """The bytes, or where git-lfs is at home the pointer to them."""
@@ -299,7 +323,7 @@ def loose_transcripts(home: Home, git: Git) -> Loose:
         file = home.root / path
         if not path.endswith(".md") or path in known or path in kept or not file.is_file():
             continue
-        parsed = transcripts.load(home, path)
+        parsed = transcripts.attempt_load(home, path)
         wrong = transcripts.errors_of(parsed)
         problems.extend(wrong)
         if parsed.sealed and not wrong:

@@ -165,8 +165,7 @@ class Tree:
         self.root = root
 
     def read(self, path: str) -> bytes:
-        *folders, name = parts_of(path)
-        with self._directory(path, folders) as directory:
+        with self.folder(path) as (directory, name):
             return _read_plain(directory, name, path)
 
     def exists(self, path: str) -> bool:
@@ -180,20 +179,30 @@ class Tree:
 
         Call it while holding the home's lock; then two writers of ours can never both win.
         """
-        *folders, name = parts_of(path)
-        with explained(f"write {path}"), self._directory(path, folders, make=True) as directory:
+        with explained(f"write {path}"), self.folder(path, make=True) as (directory, name):
             if _digest_or_none(directory, name, path) != expected:
                 raise ChangedOnDisk(path)
             _replace_in(directory, name, data, mode)
         return digest(data)
 
+    def put(self, path: str, data: bytes, mode: int = 0o600) -> None:
+        """Durable atomic replace, whatever is there."""
+        with explained(f"write {path}"), self.folder(path, make=True) as (directory, name):
+            _replace_in(directory, name, data, mode)
+
     def remove(self, path: str, expected: str) -> None:
-        *folders, name = parts_of(path)
-        with explained(f"remove {path}"), self._directory(path, folders) as directory:
+        with explained(f"remove {path}"), self.folder(path) as (directory, name):
             if _digest_or_none(directory, name, path) != expected:
                 raise ChangedOnDisk(path)
             os.unlink(name, dir_fd=directory)
             os.fsync(directory)
+
+    @contextmanager
+    def folder(self, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+        """The open folder of a file and the file's name in it, reached without following a link."""
+        *folders, name = parts_of(path)
+        with self._directory(path, folders, make=make) as directory:
+            yield directory, name
 
     def files(self, *folders: str) -> Iterator[str]:
         """Every plain file below the folders, sorted; links, devices and hidden temporary files left out."""

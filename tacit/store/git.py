@@ -14,11 +14,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tacit.errors import GitError
 from tacit.store import files
@@ -67,6 +69,10 @@ _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_ATTR_NOSYSTEM": "1",
+    # protocol.ext.allow of the repository beats our protocol.allow, this list beats both; and a missing
+    # object is never fetched: that would run whatever command the repository names as its remote.
+    "GIT_ALLOW_PROTOCOL": "",
+    "GIT_NO_LAZY_FETCH": "1",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_ASKPASS": "true",
     "LC_ALL": "C",
@@ -80,6 +86,9 @@ _PLACES = (
     "GIT_NAMESPACE",
 )
 _MANY_LOOSE = 6700  # git's own measure
+_MANY_PATHS = 200
+_COARSE = 2.0  # seconds by which the clock of a disk may lag behind ours
+_NO_GIT = "git is not installed, or not on PATH. Install it and try again."
 IDENTITY = "tacit <tacit@localhost>"
 PLAIN, EXECUTABLE, SYMLINK = "100644", "100755", "120000"
 
@@ -125,10 +134,15 @@ class Git:
         return dotgit
 
     @property
+    def common(self) -> Path:
+        """What all work trees of the repository share: config, refs, objects, hooks."""
+        return common_directory(self.directory)
+
+    @property
     def algorithm(self) -> str:
         """What this repository names its objects with; read from its config, without a process."""
         try:
-            text = (self.directory / "config").read_text(errors="replace")
+            text = (self.common / "config").read_text(errors="replace")
         except OSError:
             text = ""
         return "sha256" if re.search(r"objectformat\s*=\s*sha256", text, re.IGNORECASE) else "sha1"
@@ -136,7 +150,7 @@ class Git:
     def run(self, *arguments: str, stdin: bytes = b"", timeout: float = 60.0) -> bytes:
         done = self.attempt(*arguments, stdin=stdin, timeout=timeout)
         if done.returncode:
-            raise GitError(f"git {arguments[0]} failed.", done.stderr.decode("utf-8", "replace"))
+            raise GitError(f"git {arguments[0]} failed.", masked(done.stderr.decode("utf-8", "replace")))
         return done.stdout
 
     def attempt(
@@ -157,7 +171,7 @@ class Git:
                 check=False,
             )
         except FileNotFoundError as error:
-            raise GitError("git is not installed, or not on PATH. Install it and try again.") from error
+            raise GitError(_NO_GIT) from error
         except ValueError as error:
             raise GitError("git cannot be asked about text that holds a NUL or is no Unicode.") from error
         except subprocess.TimeoutExpired as error:
@@ -202,6 +216,24 @@ class Git:
                 "The index of this repository cannot be read.", done.stderr.decode("utf-8", "replace")
             )
         return {os.fsdecode(path) for path in _split(done.stdout)}
+
+    def not_checked_out(self) -> set[str]:
+        """Paths that a sparse checkout leaves out: absent from the disk, yet not deleted."""
+        if not (self.directory / "info" / "sparse-checkout").exists():
+            return set()
+        out = self.run("ls-files", "-z", "-t", "--cached")
+        return {os.fsdecode(line[2:]) for line in _split(out) if line.startswith(b"S ")}
+
+    def index_entries(self, paths: Collection[str]) -> dict[str, Blob]:
+        """What the index has of these paths; of an index that cannot be read, nothing."""
+        few = paths if len(paths) < _MANY_PATHS else ()  # all of it, then: a command line has a limit
+        out = self.attempt("ls-files", "-z", "--stage", "--", *few).stdout if paths else b""
+        entries = {}
+        for line in _split(out):
+            meta, _, path = line.partition(b"\t")
+            mode, name, _ = meta.decode().split(" ")
+            entries[os.fsdecode(path)] = Blob(mode, name)
+        return {path: entries[path] for path in paths if path in entries}
 
     def untracked(self, *folders: str) -> list[str]:
         """Files git does not know and .gitignore does not exclude. A folder that ends in a slash is
@@ -255,38 +287,45 @@ class Git:
         if branch is None:
             raise GitError("HEAD is detached. Go back to a branch with: git switch main")
         ref = f"refs/heads/{branch}"
-        born = (self.directory / ref).exists() or self.resolve(ref) is not None
+        born = (self.common / ref).exists() or self.resolve(ref) is not None
         stream = b"".join(_stream(ref, planned, born))
+        started = time.time()
         done = self.attempt(
             "fast-import", "--quiet", "--done", "--date-format=raw", stdin=stream, timeout=600
         )
         if done.returncode:
             raise GitError(f"The commit on {branch} was not made.", done.stderr.decode("utf-8", "replace"))
-        self.sync()
+        self.sync(ref, since=started)
         return done.stdout.decode().split()
 
-    def sync(self) -> None:
-        """git never syncs directories; a commit whose name is not on disk is lost in a power cut."""
-        here = self.directory
-        for name in ("refs/heads", "objects", ""):
-            if (here / name).is_dir():
-                files.fsync_directory(here / name)
+    def sync(self, ref: str = "refs/heads/main", since: float | None = None) -> None:
+        """git syncs what it writes but never the folders: a name that is not on disk is lost in a power cut.
+        `since`: also the folders in which objects have appeared from that moment on."""
+        here = self.common
+        folders = [here / folder for folder in PurePosixPath(ref).parents] + [here / "objects"]
+        if since is not None:
+            with os.scandir(here / "objects") as entries:
+                new = [e.path for e in entries if e.is_dir() and e.stat().st_mtime >= since - _COARSE]
+            folders = [*map(Path, new), *folders]
+        for folder in folders:
+            if folder.is_dir():
+                files.fsync_directory(folder)
 
     def pack(self) -> bool:
         """Put loose objects into a pack when there are many, as git would by itself. The pack is on disk
         under its name before the first loose object goes. Returns whether it was time."""
-        sample = self.directory / "objects" / "17"  # names are hashes: one of 256 folders tells for all
+        sample = self.common / "objects" / "17"  # names are hashes: one of 256 folders tells for all
         if not sample.is_dir() or sum(1 for _ in sample.iterdir()) * 256 < _MANY_LOOSE:
             return False
         self.run("repack", "-l", "-q", timeout=600)
-        files.fsync_directory(self.directory / "objects" / "pack")
+        files.fsync_directory(self.common / "objects" / "pack")
         self.run("prune-packed", "--quiet", timeout=600)
         return True
 
     def update_index(self, entries: Iterable[tuple[str, Blob | None]]) -> bool:
         """Tell the user's index about paths we committed (None: gone), so that `git status` stays clean.
         Best effort: when somebody holds the index, it is left alone and False comes back."""
-        gone = Blob("0", "0" * 40)
+        gone = Blob("0", "0" * (64 if self.algorithm == "sha256" else 40))
         lines = (f"{(blob or gone).mode} {(blob or gone).name}\t{path}" for path, blob in entries)
         stdin = b"".join(os.fsencode(line) + b"\0" for line in lines)
         return self.attempt("update-index", "-z", "--index-info", stdin=stdin).returncode == 0
@@ -296,7 +335,7 @@ class Git:
         expected = old if old is not None else "0" * len(new or "")
         arguments = ["-d", ref, expected] if new is None else [ref, new, expected]
         self.run("update-ref", "--no-deref", *arguments)
-        self.sync()
+        self.sync(ref)
 
     def push(self, remote: str) -> str:
         """Push the current branch and the memory tags; returns what went wrong, in git's words. This is the
@@ -304,17 +343,33 @@ class Git:
         branch = self.branch()
         if branch is None:
             return "HEAD is detached"
-        command = ["git", "-C", str(self.root), "-c", f"core.hooksPath={os.devnull}", "push", "--quiet", "--"]
         refs = [f"refs/heads/{branch}", "refs/tags/memory/*:refs/tags/memory/*", *self._moving_tags()]
+        said = [self._push_large(remote, branch), self._go_out("push", "--quiet", "--", remote, *refs)]
+        return "\n".join(filter(None, said))
+
+    def _push_large(self, remote: str, branch: str) -> str:
+        """What the pre-push hook of git-lfs would do; hooks are never run, so it is asked directly. When it
+        fails the branch is pushed all the same: most of a memory is text."""
+        if shutil.which("git-lfs") is None or not (self.common / "lfs" / "objects").is_dir():
+            return ""
+        place = self.root / remote
+        is_path = "/" in remote and place.is_dir()
+        where = place.resolve().as_uri() if is_path else remote  # git-lfs takes addresses only
+        said = self._go_out("lfs", "push", "--", where, branch)
+        return f"attachments were not sent: {said}" if said else ""
+
+    def _go_out(self, *arguments: str) -> str:
+        command = ["git", "-C", str(self.root), "-c", f"core.hooksPath={os.devnull}", *arguments]
         foreign = {name: value for name, value in os.environ.items() if name not in _PLACES}
         environment = {**foreign, "GIT_DIR": str(self.root / ".git"), "GIT_TERMINAL_PROMPT": "0"}
         try:
-            done = subprocess.run(
-                [*command, remote, *refs], capture_output=True, env=environment, timeout=120, check=False
-            )
-        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-            return str(error)
-        return done.stderr.decode("utf-8", "replace").strip() if done.returncode else ""
+            done = subprocess.run(command, capture_output=True, env=environment, timeout=120, check=False)
+        except subprocess.TimeoutExpired:
+            return f"git {arguments[0]} took longer than 120 s and was stopped"
+        except (OSError, ValueError) as error:
+            return masked(str(error))
+        said = masked(done.stderr.decode("utf-8", "replace").strip())
+        return (said or f"git {arguments[0]} failed") if done.returncode else ""
 
     def _moving_tags(self) -> list[str]:
         """Tags of a day or week that may not be over, as refspecs that leave them out: they still move with
@@ -328,21 +383,39 @@ class Git:
         self.run("init", "--quiet", f"--initial-branch={branch}", "--template=")
         # git syncs neither what it writes here nor the folders: without this a power cut in the first
         # seconds leaves a HEAD and a config of no bytes.
-        here = self.directory
-        for name in ("HEAD", "config"):
-            files.fsync_file(here / name)
+        files.fsync_file(self.directory / "HEAD")
+        here = self.common
+        files.fsync_file(here / "config")
         for name in ("refs/heads", "refs/tags", "refs", "objects/info", "objects/pack", "objects", ""):
             files.fsync_directory(here / name)
         files.fsync_directory(self.root)
 
     def looks_sound(self) -> bool:
         """A glance at the two files without which git takes this for no repository. No process."""
-        here = self.directory
         try:
-            head, config = (here / "HEAD").read_bytes(), (here / "config").stat().st_size
+            head, config = (self.directory / "HEAD").read_bytes(), (self.common / "config").stat().st_size
         except OSError:
             return False
         return config > 0 and re.fullmatch(rb"(ref: refs/\S+|[0-9a-f]{40,64})\s*", head) is not None
+
+
+def require_installed() -> None:
+    if shutil.which("git") is None:
+        raise GitError(_NO_GIT)
+
+
+def common_directory(directory: Path) -> Path:
+    """A linked work tree has a git directory of its own, which names the one that it shares."""
+    try:
+        shared = (directory / "commondir").read_text().strip()
+    except OSError:
+        return directory
+    return Path(os.path.normpath(directory / shared))
+
+
+def masked(text: str) -> str:
+    """Without the user and password that an address may hold: what is shown ends up in logs."""
+    return re.sub(r"(://)[^\s/'\"]+@", r"\1***@", text)
 
 
 def blob_name(data: bytes, algorithm: str = "sha1") -> str:

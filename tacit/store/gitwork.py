@@ -1,6 +1,7 @@
 """What stands on disk while our git is at work, so that the next start can finish what a kill cut short.
 
-`.tacit/git-busy` names the paths that the user's index has to learn of. Found at the start it tells one of
+`.tacit/git-busy` names the paths that the user's index has to learn of, and what it had of them before: an
+entry that is something else by now was staged by the user since, and is theirs. Found at the start it tells one of
 two things. `working`: we died in the middle, so the locks left since then are ours to clear. `stale`: the
 commit is made, but somebody held the index. An index that never learned would be worse than untidy: the
 user's next plain commit would take our files out of HEAD again.
@@ -11,7 +12,7 @@ Everything here expects that the caller holds the home's lock.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,40 +37,51 @@ class GitWork:
             repair(self._home, self._git)
         if not self._mark.exists():
             return
-        state, paths = _read(self._mark)
+        state, before = _read(self._mark)
         if state == "working":
             clear_dead_locks(self._home, self._git, since=self._mark.stat().st_mtime)
-        kept = self._git.tree("HEAD", *paths) if paths and self._git.head() else {}
-        self._tell({path: kept.get(path) for path in paths})
+        self._tell(self._in_head(self._unchanged(before)), before)
 
     def untold(self) -> set[str]:
         """Paths whose index entry is ours to mend, not somebody's work."""
-        return set(_read(self._mark)[1]) if self._mark.exists() else set()
+        return self._unchanged(_read(self._mark)[1]) if self._mark.exists() else set()
 
     @contextmanager
     def writing(self, entries: Mapping[str, Blob | None]) -> Iterator[None]:
         """Around every git command that writes. The entries (None: gone) are what the index learns after.
         When it fails, the mark stays: a git that was stopped may have left locks."""
         self.settle()
-        missed = self.untold() - entries.keys()
-        self._write("working", {*entries, *missed})
+        missed = _read(self._mark)[1] if self._mark.exists() else {}
+        there = self._git.index_entries(entries.keys())
+        before = {**missed, **{path: there.get(path) for path in entries}}
+        self._write("working", before)
         yield
-        kept = self._git.tree("HEAD", *missed) if missed else {}
-        self._tell({**entries, **{path: kept.get(path) for path in missed}})
+        self._tell({**self._in_head(missed.keys() - entries.keys()), **entries}, before)
 
-    def _tell(self, entries: Mapping[str, Blob | None]) -> None:
+    def _unchanged(self, before: Mapping[str, Blob | None]) -> set[str]:
+        """Where the index is what it was before our commit. What is not was staged by somebody since."""
+        there = self._git.index_entries(before.keys())
+        return {path for path, blob in before.items() if there.get(path) == blob}
+
+    def _in_head(self, paths: Set[str]) -> dict[str, Blob | None]:
+        kept = self._git.tree("HEAD", *paths) if paths and self._git.head() else {}
+        return {path: kept.get(path) for path in paths}
+
+    def _tell(self, entries: Mapping[str, Blob | None], before: Mapping[str, Blob | None]) -> None:
         if not entries or self._git.update_index(entries.items()):
             self._mark.unlink(missing_ok=True)
         else:
-            self._write("stale", set(entries))
+            self._write("stale", {path: before.get(path) for path in entries})
 
-    def _write(self, state: str, paths: set[str]) -> None:
-        files.replace(self._mark, json.dumps({"state": state, "paths": sorted(paths)}).encode())
+    def _write(self, state: str, before: Mapping[str, Blob | None]) -> None:
+        entries = {path: blob and [blob.mode, blob.name] for path, blob in sorted(before.items())}
+        files.replace(self._mark, json.dumps({"state": state, "before": entries}).encode())
 
 
-def _read(mark: Path) -> tuple[str, list[str]]:
+def _read(mark: Path) -> tuple[str, dict[str, Blob | None]]:
     try:
         value = json.loads(mark.read_bytes())
-        return str(value["state"]), [str(path) for path in value["paths"]]
-    except (OSError, ValueError, KeyError, TypeError):
-        return "working", []
+        before = {str(path): Blob(*entry) if entry else None for path, entry in value["before"].items()}
+        return str(value["state"]), before
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return "working", {}

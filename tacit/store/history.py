@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from tacit.errors import Busy, UsageError
-from tacit.store import files
+from tacit.errors import Busy, TacitError, UsageError
+from tacit.store import files, lfs
 from tacit.store.committer import Committer
-from tacit.store.git import Change, Git, Planned
+from tacit.store.git import EXECUTABLE, PLAIN, Change, Git, Planned
 from tacit.store.home import Home
 
 _DIFF = ("--no-ext-diff", "--no-textconv", "--no-renames", "--no-color", "--ignore-submodules=all")
@@ -68,7 +70,15 @@ class History:
             raise UsageError("Say what to look for: tacit history when TEXT")
         if self._git.head() is None:
             return []
-        arguments = ("log", "--reverse", f"-S{text}", "--format=%x02" + _SUBJECTS, "--patch", "-U0", *_DIFF)
+        arguments = (
+            "log",
+            "--reverse",
+            f"-S{_as_argument(text)}",
+            "--format=%x02" + _SUBJECTS,
+            "--patch",
+            "-U0",
+            *_DIFF,
+        )
         out = self._git.run(*arguments, "HEAD", "--", *_SEARCHED, timeout=120)
         blocks = re.split(rb"^\x02", out, flags=re.MULTILINE)[1:]  # lines of a patch begin with + or -
         return [found for block in blocks for found in _learned(block, text)]
@@ -134,6 +144,14 @@ class History:
             raise UsageError(f"{moment!r} is not a moment in the history. {hint}")
         return found
 
+    def _named(self, name: str) -> str:
+        """The commit of this name and no other: nobody undoes whatever happened last on some day."""
+        found = self._git.resolve(name) if re.fullmatch(r"[0-9a-f]{4,64}", name) else None
+        if found is None or not found.startswith(name):  # a tag or branch may look like a name
+            hint = "Find its name with: tacit history when TEXT, tacit history blame PATH, or git log"
+            raise UsageError(f"{name!r} is not a commit, and only commits are undone. {hint}")
+        return found
+
     def _last_until(self, seconds: int) -> str | None:
         # Without the @, git takes a small number for something else than seconds since 1970.
         out = self._git.run("rev-list", "-1", f"--until=@{seconds} +0000", "HEAD")
@@ -144,6 +162,8 @@ class History:
         if span is not None:
             hours = {"hour": 1, "day": 24, "week": 168, "month": 730, "year": 8766}[span[2]]
             return self._ago(timedelta(hours=hours * int(span[1])))
+        if moment in ("now", "today"):
+            return self._now()
         if moment == "yesterday":
             return self._ago(timedelta(days=1))
         try:
@@ -163,20 +183,35 @@ class History:
     def undo(self, name: str) -> str:
         """Take back what a commit did to the notes, keeping all that came after. One new commit; when a
         later edit is in the way, nothing changes."""
-        commit = self.at(name)
-        if commit is None:
-            raise UsageError(f"There is no commit at {name}.")
+        commit = self._named(name)
         committer = Committer(self._home, self._git, self._now)
         with files.locked(self._home.lock):
             if why := committer.waits_for():
                 raise Busy(f"Nothing was undone: {why}.")
-            edits = [edit for edit in self._reverse(commit) if edit[1] != edit[2]]
-            self._refuse_undo(commit, {path for path, _, _ in edits}, committer.staged())
-            tree = files.Tree(self._home.root)
-            changes = [self._apply(tree, path, old, new) for path, old, new in edits]
+            edits = self._reverse(commit)
+            self._refuse_undo(commit, {edit.path for edit in edits}, committer.staged())
             subject = self.describe(commit).subject
             message = f"maintenance: undo {commit[:10]} ({subject})\n\nThis reverts commit {commit}.\n"
-            return committer.commit(Planned(message, changes, self._now()))
+            changes = [Change(edit.path, edit.kept, edit.mode) for edit in edits]
+            with self._written(edits):
+                return committer.commit(Planned(message, changes, self._now()))
+
+    @contextmanager
+    def _written(self, edits: Sequence[Reversal]) -> Iterator[None]:
+        """The files as they become; as they were again when one is refused or the commit is not made."""
+        tree, head = files.Tree(self._home.root), self._git.head()
+        done: list[Reversal] = []
+        try:
+            for edit in edits:
+                _put(tree, edit.path, edit.now, edit.new, edit.new_rights)
+                done.append(edit)
+            yield
+        except BaseException:
+            if self._git.head() == head:  # else the commit was made, and only what follows it failed
+                for edit in reversed(done):
+                    with suppress(TacitError, OSError):  # somebody edits it at this moment: theirs stays
+                        _put(tree, edit.path, edit.new, edit.now, edit.rights)
+            raise
 
     def _refuse_undo(self, commit: str, paths: set[str], staged: set[str]) -> None:
         if not paths:
@@ -185,28 +220,67 @@ class History:
             what = f"{', '.join(theirs)} is staged by you, so nothing was undone."
             raise UsageError(f"{what} Commit it or take it back with: git restore --staged PATH")
 
-    def _reverse(self, commit: str) -> list[tuple[str, bytes | None, bytes | None]]:
-        """Per file: what is on disk now and what it becomes. Raises before anything is written."""
+    def _reverse(self, commit: str) -> list[Reversal]:
+        """What undoing changes. Raises before anything is written."""
         parent = self._git.resolve(f"{commit}^")
         if parent is None or self._git.resolve(f"{commit}^2") is not None:
             raise UsageError(f"{commit[:10]} is the first commit or a merge; it cannot be undone by itself.")
-        out = self._git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", parent, commit)
-        paths = [os.fsdecode(path) for path in out.split(b"\0") if path]
-        if any(path.startswith("raw/") for path in paths):
+        sides = self._sides(parent, commit)
+        if any(path.startswith("raw/") for path in sides):
             raise UsageError(f"{commit[:10]} holds a sealed transcript, and those are never undone.")
-        return [(path, *self._reversed_file(path, commit, parent)) for path in paths]
+        found = [self._reversal(path, commit, before, done) for path, (before, done) in sides.items()]
+        return [edit for edit in found if edit.changes]
 
-    def _reversed_file(self, path: str, commit: str, parent: str) -> tuple[bytes | None, bytes | None]:
-        file = self._home.root / path
-        now = file.read_bytes() if file.is_file() else None
-        done, before = self._git.read(commit, path), self._git.read(parent, path)
-        if now == done:
-            return now, before
-        if now is None or done is None or before is None:
+    def _sides(self, parent: str, commit: str) -> dict[str, tuple[Side, Side]]:
+        out = self._git.run("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", parent, commit)
+        pieces = out.split(b"\0")[:-1]
+        rows = {
+            os.fsdecode(path): meta.decode()[1:].split()
+            for meta, path in zip(pieces[::2], pieces[1::2], strict=True)
+        }
+        blobs = self._git.blobs({name for row in rows.values() for name in row[2:4] if name.strip("0")})
+        return {
+            path: (Side(row[0], blobs.get(row[2])), Side(row[1], blobs.get(row[3])))
+            for path, row in rows.items()
+        }
+
+    def _reversal(self, path: str, commit: str, before: Side, done: Side) -> Reversal:
+        if {before.mode, done.mode} - {_NONE, PLAIN, EXECUTABLE}:
+            raise UsageError(
+                f"{path} is or was no plain file, so {commit[:10]} is not undone. Do it by hand."
+            )
+        now, rights = self._on_disk(path)
+        at_disk = _as_kept(now, done.data)
+        if at_disk == done.data:
+            kept = before.data
+        elif at_disk is None or done.data is None or before.data is None or lfs.is_pointer(done.data):
             raise UsageError(
                 f"{path} has changed since {commit[:10]}, so that commit cannot be taken back as it is."
             )
-        return now, self._merged(path, now, done, before)
+        else:
+            kept = self._merged(path, at_disk, done.data, before.data)
+        mode = before.mode if rights is None or _mode(rights) == done.mode else _mode(rights)
+        new = self._unfolded(path, kept)
+        return Reversal(path, now, rights, kept, new, PLAIN if mode == _NONE else mode)
+
+    def _on_disk(self, path: str) -> tuple[bytes | None, int | None]:
+        file = self._home.root / path
+        if not file.is_file():
+            return None, None
+        return files.Tree(self._home.root).read(path), stat.S_IMODE(file.stat().st_mode)
+
+    def _unfolded(self, path: str, kept: bytes | None) -> bytes | None:
+        """What belongs into the work tree: for an attachment that git-lfs keeps, its bytes."""
+        if kept is None or not (lfs.is_tracked(path) and lfs.is_pointer(kept)):
+            return kept
+        found = re.search(rb"^oid sha256:([0-9a-f]{64})$", kept, re.MULTILINE)
+        name = found[1].decode() if found else "none"
+        file = self._git.directory / "lfs" / "objects" / name[:2] / name[2:4] / name
+        data = file.read_bytes() if file.is_file() else b""
+        if files.digest(data) != name:
+            what = f"The bytes of {path} are not on this machine, so nothing was undone."
+            raise UsageError(f"{what} Get them with: git lfs fetch --all")
+        return data
 
     def _merged(self, path: str, now: bytes, done: bytes, before: bytes) -> bytes:
         with tempfile.TemporaryDirectory(dir=self._home.private) as folder:
@@ -219,13 +293,63 @@ class History:
             raise UsageError(f"{what} Look at it with: tacit history recall {path}, and edit it by hand.")
         return merged.stdout
 
-    def _apply(self, tree: files.Tree, path: str, old: bytes | None, new: bytes | None) -> Change:
-        expected = None if old is None else files.digest(old)
-        if new is not None:
-            tree.write(path, new, expected)
-        elif expected is not None:
-            tree.remove(path, expected)
-        return Change(path, new)
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A file before or after a commit."""
+
+    mode: str
+    data: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reversal:
+    """What undoing a commit does to one file."""
+
+    path: str
+    now: bytes | None  # on disk
+    rights: int | None
+    kept: bytes | None  # in the new commit
+    new: bytes | None  # on disk afterwards; git-lfs keeps only a pointer in the commit
+    mode: str
+
+    @property
+    def changes(self) -> bool:
+        return self.now != self.new or (self.rights is not None and _mode(self.rights) != self.mode)
+
+    @property
+    def new_rights(self) -> int:
+        rights = 0o600 if self.rights is None else self.rights
+        return rights | (rights & 0o444) >> 2 if self.mode == EXECUTABLE else rights & ~0o111
+
+
+_NONE = "000000"  # git's mode of a file that is not there
+
+
+def _mode(rights: int) -> str:
+    return EXECUTABLE if rights & stat.S_IXUSR else PLAIN
+
+
+def _as_kept(now: bytes | None, done: bytes | None) -> bytes | None:
+    """The bytes on disk as git has them: a pointer where it has one."""
+    folded = now is not None and done is not None and lfs.is_pointer(done) and not lfs.is_pointer(now)
+    return lfs.pointer(now) if folded and now is not None else now
+
+
+def _put(tree: files.Tree, path: str, old: bytes | None, new: bytes | None, rights: int | None) -> None:
+    expected = None if old is None else files.digest(old)
+    if new is not None:
+        tree.write(path, new, expected, mode=rights or 0o600)
+    elif expected is not None:
+        tree.remove(path, expected)
+
+
+def _as_argument(text: str) -> str:
+    """Text as the locale spells it for other programs; the bytes are UTF-8 either way."""
+    try:
+        return os.fsdecode(text.encode("utf-8", "surrogateescape"))
+    except UnicodeEncodeError:
+        return text  # git refuses it in words
 
 
 # What git calls a tree without files, in repositories with SHA-1 and with SHA-256 names.
@@ -249,7 +373,17 @@ def _learned(block: bytes, text: str) -> Iterator[Learned]:
         lost = [line for line in diff.removed if needle in line]
         if len(gained) != len(lost):
             lines = gained if len(gained) > len(lost) else lost
-            yield Learned(commit, diff.path, lines[0].strip(), appeared=len(gained) > len(lost))
+            said = next((line for line in _body(diff) if line in lines), lines[0])
+            yield Learned(commit, diff.path, said.strip(), appeared=len(gained) > len(lost))
+
+
+def _body(diff: FileDiff) -> tuple[str, ...]:
+    """The lines of a file that came or went whole, without its frontmatter: a topic or title is made from
+    what was said, and who asks wants what was said."""
+    lines = diff.added or diff.removed
+    if diff.what == "changed" or lines[:1] != ("---",) or "---" not in lines[1:]:
+        return ()
+    return lines[lines.index("---", 1) + 1 :]
 
 
 def _file_diffs(patch: str) -> Iterator[FileDiff]:

@@ -14,6 +14,7 @@ from tacit.store import files
 from tacit.store.git import Git
 from tacit.store.home import CONVERSATIONS, Home
 
+MEMORY = "knowledge/memory/MEMORY.md"
 NAMES = ("pre-commit", "post-commit")
 _SHELL = "#!/bin/sh\n"
 

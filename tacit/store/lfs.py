@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 
 from tacit.store import files
+from tacit.store.git import common_directory
 
 _SUFFIXES = (".png", ".jpg", ".pdf", ".mp4")
 
@@ -37,7 +38,7 @@ def store(git_directory: Path, data: bytes) -> None:
     if is_pointer(data):
         return
     name = files.digest(data)
-    file = git_directory / "lfs" / "objects" / name[:2] / name[2:4] / name
+    file = common_directory(git_directory) / "lfs" / "objects" / name[:2] / name[2:4] / name
     if not file.exists():
         files.make_directories(file.parent, 0o755)
         files.replace(file, data, mode=0o444)

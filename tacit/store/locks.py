@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tacit.store.git import common_directory
+
 _AGE = 60.0  # without /proc to ask, or for a lock we cannot place, this many seconds mean dead
 
 
@@ -58,5 +60,6 @@ def is_dead(lock: Path, root: Path, *, ours: bool = False) -> bool:
 
 def ref_locks(directory: Path) -> list[Path]:
     """Locks that stop a commit of ours. The user's index.lock is not among them: we never need it."""
-    names = [directory / name for name in ("HEAD.lock", "packed-refs.lock", "config.lock")]
-    return [*(name for name in names if name.exists()), *sorted((directory / "refs").rglob("*.lock"))]
+    common = common_directory(directory)
+    names = [directory / "HEAD.lock", common / "packed-refs.lock", common / "config.lock"]
+    return [*(name for name in names if name.exists()), *sorted((common / "refs").rglob("*.lock"))]

@@ -8,8 +8,10 @@ still on disk and is committed again.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,7 @@ from tacit.store import files, locks
 from tacit.store.git import Git, blob_name
 from tacit.store.home import Home
 
-_ZERO = "0" * 40
+_OBJECT = re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}")  # a loose object below its folder; else git is writing it
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,10 @@ def findings(home: Home, git: Git, *, ours_since: float | None = None) -> Iterat
     yield from _dead_locks(home, git, ours_since)
     yield from _head(git)
     yield from _config(git)
+    unreadable = list(_unreadable_config(git))
+    if unreadable:
+        yield from unreadable  # git says no to everything now, which tells nothing about the rest
+        return
     yield from _branch(git)
     yield from _index(git)
     yield from _empty_objects(home, git)
@@ -100,7 +106,7 @@ def _head(git: Git) -> Iterator[Finding]:
 
 
 def _config(git: Git) -> Iterator[Finding]:
-    file = git.directory / "config"
+    file = git.common / "config"
     if not file.is_file() or file.stat().st_size == 0:
         branch = git.branch() or "main"
         yield _finding(
@@ -108,26 +114,65 @@ def _config(git: Git) -> Iterator[Finding]:
         )
 
 
+def _unreadable_config(git: Git) -> Iterator[Finding]:
+    file = git.common / "config"
+    for command in (["config", "--file", str(file), "--list"], ["rev-parse", "--git-dir"]):
+        said = _complaint(git, *command)
+        if re.search(r"\bconfig|extension|repository version", said):
+            todo = "Your own git commands fail too. Correct that line; tacit does not change your settings."
+            yield _finding(".git/config", f"git cannot use it: {said}.", todo)
+            return
+
+
+def _complaint(git: Git, *command: str) -> str:
+    done = git.attempt(*command)
+    return done.stderr.decode("utf-8", "replace").strip().rstrip(".") if done.returncode else ""
+
+
 def _point_head(file: Path, branch: str) -> None:
     files.replace(file, f"ref: refs/heads/{branch}\n".encode(), mode=0o644)
 
 
 def _likely_branch(git: Git) -> str:
-    heads = git.directory / "logs" / "HEAD"
-    folder = git.directory / "refs" / "heads"
-    names = [str(path.relative_to(folder)) for path in sorted(folder.rglob("*")) if path.is_file()]
-    if len(names) == 1 or not heads.exists():
-        return names[0] if len(names) == 1 else "main"
-    return "main" if "main" in names or not names else names[0]
+    """The one that was switched to last, else the only one, else main."""
+    names = _branches(git)
+    last = _last_switch(git)
+    if last in names:
+        return last
+    return names[0] if len(names) == 1 or (names and "main" not in names) else "main"
+
+
+def _branches(git: Git) -> list[str]:
+    """Those with a file of their own, then the packed ones. Without git, which needs a sound HEAD to answer."""
+    folder = git.common / "refs" / "heads"
+    loose = [str(path.relative_to(folder)) for path in sorted(folder.rglob("*")) if path.is_file()]
+    packed = re.findall(
+        rb"^[0-9a-f]{40,64} refs/heads/(\S+)$", _bytes(git.common / "packed-refs"), re.MULTILINE
+    )
+    return list(dict.fromkeys([*loose, *map(os.fsdecode, packed)]))
+
+
+def _last_switch(git: Git) -> str:
+    moves = re.findall(
+        rb"\tcheckout: moving from \S+ to (\S+)$", _bytes(git.directory / "logs/HEAD"), re.MULTILINE
+    )
+    return os.fsdecode(moves[-1]) if moves else ""
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
 
 
 def _branch(git: Git) -> Iterator[Finding]:
     branch = git.branch()
     if branch is None:
         return
-    ref = git.directory / "refs" / "heads" / branch
-    log = git.directory / "logs" / "refs" / "heads" / branch
-    unborn = not (ref.is_file() or log.is_file())
+    ref = git.common / "refs" / "heads" / branch
+    log = git.common / "logs" / "refs" / "heads" / branch
+    unborn = not log.is_file() and branch not in _branches(git)
     if unborn or _readable(git, f"refs/heads/{branch}"):
         return
     last = _last_readable(git, branch)
@@ -148,8 +193,7 @@ def _readable(git: Git, name: str) -> bool:
 
 
 def _last_readable(git: Git, branch: str) -> str | None:
-    log = git.directory / "logs" / "refs" / "heads" / branch
-    lines = log.read_bytes().splitlines() if log.is_file() else []
+    lines = _bytes(git.common / "logs" / "refs" / "heads" / branch).splitlines()
     names = [name for line in reversed(lines) for name in _names_in(line)]
     return next((name for name in names if name.strip("0") and _readable(git, name)), None)
 
@@ -164,25 +208,39 @@ def _move_back(git: Git, ref: Path, name: str) -> None:
         _set_aside_object(git, ref.read_bytes().strip().decode("ascii", "replace"))
     files.make_directories(ref.parent, 0o755)
     files.replace(ref, f"{name}\n".encode(), mode=0o644)
-    git.sync()
+    git.sync(str(ref.relative_to(git.common)))
     # The index still has what the lost commit held, which would now look like staged work of the user's.
     if (git.directory / "index").exists():
         _renew_index(git, git.directory / "index")
 
 
 def _set_aside_object(git: Git, name: str) -> None:
-    loose = git.directory / "objects" / name[:2] / name[2:]
+    loose = git.common / "objects" / name[:2] / name[2:]
     if name and loose.is_file():
         loose.rename(git.directory / f"{name}.broken")
 
 
 def _index(git: Git) -> Iterator[Finding]:
     index = git.directory / "index"
-    if not index.exists() or git.attempt("ls-files", "-z", "--cached").returncode == 0:
+    if not index.exists() or not _is_damaged(git, index):
         return
     what = "the index is damaged, so your own git commands fail."
     todo = "`tacit init` sets it aside as .git/index.broken and makes a new one; files are not touched."
     yield _finding(".git/index", what, todo, lambda: _renew_index(git, index))
+
+
+def _is_damaged(git: Git, index: Path) -> bool:
+    """A git that fails is not enough: that may be for any reason, and the index holds what the user staged."""
+    said = _complaint(git, "ls-files", "-z", "--cached")
+    return bool(said) and ("index file" in said or not _has_sound_bytes(index.read_bytes(), git.algorithm))
+
+
+def _has_sound_bytes(data: bytes, algorithm: str) -> bool:
+    size = hashlib.new(algorithm, usedforsecurity=False).digest_size
+    body, ending = data[:-size], data[-size:]
+    known = data[:4] == b"DIRC" and data[4:8] in (b"\0\0\0\2", b"\0\0\0\3", b"\0\0\0\4")
+    checked = hashlib.new(algorithm, body, usedforsecurity=False).digest()
+    return known and ending in (checked, bytes(size))  # zeros: index.skipHash
 
 
 def _renew_index(git: Git, index: Path) -> None:
@@ -194,7 +252,7 @@ def _renew_index(git: Git, index: Path) -> None:
 def _empty_objects(home: Home, git: Git) -> Iterator[Finding]:
     """Loose objects of no bytes: what a power cut leaves of a file that was never synced. git takes them for
     there, so a commit that needs one again would be broken too: they always go."""
-    for path in [path for path in git.directory.glob("objects/??/*") if path.stat().st_size == 0]:
+    for path in [path for path in git.common.glob("objects/??/*") if _is_empty_object(path)]:
         name = path.parent.name + path.name
         source = _file_of(home, git, name)
         if source is not None:
@@ -209,13 +267,20 @@ def _empty_objects(home: Home, git: Git) -> Iterator[Finding]:
         )
 
 
+def _is_empty_object(path: Path) -> bool:
+    try:
+        return _OBJECT.fullmatch(path.name) is not None and path.stat().st_size == 0
+    except FileNotFoundError:  # packed while we were looking
+        return False
+
+
 def _file_of(home: Home, git: Git, name: str) -> Path | None:
     done = git.attempt("ls-tree", "-r", "-z", "HEAD")
     for entry in done.stdout.split(b"\0"):
         meta, _, path = entry.partition(b"\t")
         if name.encode() in meta:
             file = home.root / os.fsdecode(path)
-            if file.is_file() and blob_name(file.read_bytes()) == name:
+            if file.is_file() and blob_name(file.read_bytes(), git.algorithm) == name:
                 return file
     return None
 
@@ -224,5 +289,6 @@ def _write_again(git: Git, empty: Path, source: Path | None) -> None:
     empty.unlink()
     if source is None:
         return
+    started = time.time()
     git.run("hash-object", "-w", "--no-filters", "--stdin", stdin=source.read_bytes())
-    git.sync()
+    git.sync(since=started)

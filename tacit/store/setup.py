@@ -12,10 +12,11 @@ from pathlib import Path
 from tacit.errors import HomeError
 from tacit.model.problems import Problem
 from tacit.store import files, hooks
-from tacit.store.git import PLAIN, Blob, Change, Git, Planned, blob_name
+from tacit.store.git import PLAIN, Blob, Change, Git, Planned, blob_name, require_installed
 from tacit.store.gitwork import GitWork
 from tacit.store.home import Home
 from tacit.store.repair import repair
+from tacit.store.trust import trust
 
 FOLDERS = (
     "raw/conversations",
@@ -50,7 +51,9 @@ class Report:
 
 def set_up(home: Home, starter: Mapping[str, bytes], program: str, *, adopt: bool, now: datetime) -> Report:
     """Idempotent: what is there stays, what is missing is added, what is broken in git is mended."""
+    require_installed()  # before anything is made: half a home helps nobody
     _refuse(home, adopt)
+    _refuse_links(home)
     report = Report()
     with files.explained(f"set up {home.root}"):
         files.make_directories(home.root)
@@ -80,6 +83,21 @@ def _refuse(home: Home, adopt: bool) -> None:
         )
 
 
+def _refuse_links(home: Home) -> None:
+    """A folder that is a link leads what we write to another place, which nobody asked us to fill."""
+    inside = {parent for folder in (*FOLDERS, ".tacit/sessions") for parent in _way_to(home.root / folder)}
+    for folder in sorted(inside - set(_way_to(home.root))):
+        if folder.is_symlink():
+            raise HomeError(
+                f"{folder} is a link to {os.readlink(folder)}, and tacit writes only inside the home. "
+                "Nothing was touched. Put a folder in its place and try again."
+            )
+
+
+def _way_to(folder: Path) -> list[Path]:
+    return [folder, *folder.parents]
+
+
 def _lay_out(home: Home, starter: Mapping[str, bytes], program: str, report: Report, now: datetime) -> None:
     for folder in FOLDERS:
         files.make_directories(home.root / folder)
@@ -95,7 +113,7 @@ def _lay_out(home: Home, starter: Mapping[str, bytes], program: str, report: Rep
     report.warnings.extend(hooks.install(git, program))
     report.warnings.extend(_lfs())
     report.commit = _first_commit(home, git, work, starter, report, now)
-    _write_missing(home.trust, b"made by tacit init on this machine\n")
+    trust(home)
 
 
 def _make_repository(home: Home, git: Git, work: GitWork, report: Report) -> list[str]:

@@ -35,7 +35,7 @@ def _ours(home: Home) -> Iterator[Path]:
 
 
 def _gits(git: Git) -> Iterator[Path]:
-    objects = git.directory / "objects"
+    objects = git.common / "objects"
     yield from objects.glob("pack/tmp_*")
     yield from objects.glob("??/tmp_obj_*")
     yield from git.directory.glob("fast_import_crash_*")

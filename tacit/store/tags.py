@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from tacit.errors import UsageError
+from tacit.errors import GitError, UsageError
+from tacit.model.problems import Problem
+from tacit.store import files
 from tacit.store.git import Git
+from tacit.store.gitwork import GitWork
+from tacit.store.home import Home
 
 KINDS = ("milestone", "before", "extract")
+_ASIDE = ("explore/", "extract/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +37,15 @@ def tags(git: Git) -> list[Tag]:
     return found
 
 
-def tag_periods(git: Git, now: datetime, *, daily: bool, weekly: bool) -> list[str]:
+def tag_periods(
+    git: Git, now: datetime, *, daily: bool, weekly: bool, skipped: list[Problem] | None = None
+) -> list[str]:
     """Tag each day and ISO week that has commits, at its last one. Today's tag moves until the day is over;
-    the week is tagged on its Sunday. Days and a week that were missed are caught up."""
-    made = []
+    the week is tagged on its Sunday. Days and a week that were missed are caught up. Tags that git cannot
+    make are left out, and gathered in `skipped` with the reason."""
+    made: list[str] = []
+    if (git.branch() or "").startswith(_ASIDE):
+        return made  # what is tried out there is not what the day was
     known = {tag.name: tag for tag in tags(git)}
     periods = [*(_days(now) if daily else ()), *(_weeks(now) if weekly else ())]
     commits = _commits_since(git, min((begin for _, begin, _ in periods), default=now))
@@ -43,9 +53,20 @@ def tag_periods(git: Git, now: datetime, *, daily: bool, weekly: bool) -> list[s
         commit = next((commit for commit, when in commits if begin <= when < end), None)
         old = known.get(name)
         if commit and _may_move(git, old, commit):
-            git.set_ref(f"refs/tags/{name}", commit, old=old.commit if old else None)
-            made.append(name)
+            try:
+                git.set_ref(f"refs/tags/{name}", commit, old=old.commit if old else None)
+                made.append(name)
+            except GitError as error:
+                _skip(name, error, skipped)
     return made
+
+
+def _skip(name: str, error: GitError, skipped: list[Problem] | None) -> None:
+    """A tag of the user's named `memory` or `memory/daily` stands where git needs a folder. That must stop
+    neither the other tags nor the work after them."""
+    if skipped is not None:
+        todo = "A tag of yours may be in its way; rename that with: git tag"
+        skipped.append(Problem(name, f"could not be tagged: {error.detail.strip()}", todo, level="warning"))
 
 
 def _may_move(git: Git, old: Tag | None, commit: str) -> bool:
@@ -79,17 +100,21 @@ def _commits_since(git: Git, begin: datetime) -> list[tuple[str, datetime]]:
 
 
 def snapshot(git: Git, name: str, kind: str = "milestone") -> str:
-    """Name the present state. Refuses a name that is taken, and any that git could not carry."""
+    """Name the present state. Refuses a name that is taken, and any that git could not carry. Takes the
+    home's lock."""
     if kind not in KINDS:
         raise UsageError(f"{kind!r} is not a kind of snapshot. Use one of: {', '.join(KINDS)}.")
     tag = f"memory/{kind}/{name}"
     ref = f"refs/tags/{tag}"
     if git.attempt("check-ref-format", ref).returncode:
         raise UsageError(f"{name!r} cannot be part of a tag. Use letters, digits, dots and hyphens.")
-    head = git.head()
-    if head is None:
-        raise UsageError("There is no commit yet to take a snapshot of. Run: tacit run commit")
-    if git.resolve(ref):
-        raise UsageError(f"{tag} exists already. Choose another name; snapshots do not move.")
-    git.set_ref(ref, head)
+    home = Home(git.root)
+    with files.locked(home.lock):
+        head = git.head()
+        if head is None:
+            raise UsageError("There is no commit yet to take a snapshot of. Run: tacit run commit")
+        if git.resolve(ref):
+            raise UsageError(f"{tag} exists already. Choose another name; snapshots do not move.")
+        with GitWork(home, git).writing({}):
+            git.set_ref(ref, head)
     return tag

@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -20,7 +21,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tacit.errors import Busy, DiskError, SessionError
+from tacit.errors import Busy, DiskError, SessionError, StoreError, UnsafePath
 from tacit.model.problems import Problem
 from tacit.model.turns import Closing, KnowledgeChange, Opening, Transcript, Turn
 from tacit.store import files
@@ -47,6 +48,14 @@ def load(home: Home, path: str) -> Transcript:
     return form.parse(data.decode("utf-8", "surrogateescape"), path)
 
 
+def attempt_load(home: Home, path: str) -> Transcript:
+    """The transcript, or an empty one whose problem says why it cannot be read."""
+    try:
+        return load(home, path)
+    except (StoreError, OSError) as error:
+        return Transcript(path, problems=(Problem(path, str(error)),))
+
+
 def errors_of(transcript: Transcript) -> list[Problem]:
     """What keeps a transcript from being taken for one."""
     found = [problem for problem in transcript.problems if problem.level == "error"]
@@ -55,13 +64,25 @@ def errors_of(transcript: Transcript) -> list[Problem]:
     return found
 
 
+def ended_of(file: Path) -> datetime | None:
+    found = re.search(rb"\nended: (\S+)", _head_of(file))
+    try:
+        return datetime.fromisoformat(found[1].decode()) if found else None
+    except ValueError:
+        return None
+
+
 def is_sealed(file: Path) -> bool:
     """Sealed transcripts have an end; we wrote the head, so nobody has to parse it to tell."""
+    return b"\nended: " in _head_of(file)
+
+
+def _head_of(file: Path) -> bytes:
     with file.open("rb") as opened:
         head = opened.read(64 * 1024)
         while b"\n---" not in head and (more := opened.read(65536)):  # a very long name of a session
             head += more
-    return b"\nended: " in head.partition(b"\n---")[0]
+    return head.partition(b"\n---")[0]
 
 
 # ---------------------------------------------------------------- records of open sessions
@@ -99,7 +120,10 @@ def _readable(found: Mapping[Path, Record | None]) -> list[Record]:
 
 
 def drop_record(home: Home, record: Record) -> None:
-    files.remove(record_file(home, record.opening.session_id))
+    """Done with this transcript. The session may go on in a new part by now, and that record stays."""
+    current = find_record(home, record.opening.session_id)
+    if current is None or current.path == record.path:
+        files.remove(record_file(home, record.opening.session_id))
 
 
 def _read_record(file: Path) -> Record | None:
@@ -107,9 +131,18 @@ def _read_record(file: Path) -> Record | None:
         value = json.loads(file.read_bytes())
         opening = _known(Opening, value.pop("opening"))
         opening["started"] = datetime.fromisoformat(opening["started"])
-        return Record(opening=Opening(**opening), **_known(Record, value))
+        record = Record(opening=Opening(**opening), **_known(Record, value))
+        return record if record.path is None or _is_transcript(record.path) else None
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
         return None  # a record is a convenience: the transcript itself is found by `strays`
+
+
+def _is_transcript(path: str) -> bool:
+    """Whether it can be one of ours: a record may come from anywhere, and what it names is rewritten."""
+    try:
+        return files.parts_of(path)[:2] == CONVERSATIONS.split("/") and path.endswith(".md")
+    except UnsafePath:
+        return False
 
 
 def _known(kind: type, value: dict[str, Any]) -> dict[str, Any]:
@@ -121,10 +154,15 @@ def strays(home: Home) -> Iterator[Record]:
     """Unsealed transcripts that no record names: .tacit was deleted, or never travelled with the files."""
     known = {record.path for record in _readable(_record_files(home))}
     for path in files.Tree(home.root).files(CONVERSATIONS):
-        if path.endswith(".md") and path not in known and not is_sealed(home.root / path):
-            parsed = load(home, path)
+        if path.endswith(".md") and path not in known and _may_be_open(home.root / path):
+            parsed = attempt_load(home, path)
             if "marks" in parsed.fields:
                 yield Record(form.opening_of(parsed), path, name_of(parsed))
+
+
+def _may_be_open(file: Path) -> bool:
+    # A sealed one is read-only unless it came by a clone, so most need not be opened.
+    return bool(file.stat().st_mode & 0o200) and not is_sealed(file)
 
 
 def name_of(transcript: Transcript) -> str:
@@ -139,6 +177,7 @@ class Live:
 
     def __init__(self, home: Home, record: Record, *, wait: float = 5.0) -> None:
         self._home, self.record = home, record
+        self._tree = files.Tree(home.root)
         self._mutex = threading.Lock()
         self._fd = -1
         self._closed = False
@@ -148,7 +187,7 @@ class Live:
         self._place = Place(0, None, record.opening.started.date())
         self._torn = False
         if record.path is not None:
-            self._open(self._home.root / record.path, wait)
+            self._open(record.path, wait)
 
     def append(self, hint: str, write: Callable[[Place], Written], started: datetime | None = None) -> int:
         """Keep one record and return its number. `write` renders it for its place in the file; `hint` names
@@ -176,18 +215,18 @@ class Live:
             if self.record.path is None or self._fd < 0:
                 raise SessionError("There is nothing to seal: the session is closed or has no message.")
             changes = [turn for turn in self.turns() if isinstance(turn, KnowledgeChange)]
-            final = form.finish(self._text(), self.record.opening, self.record.name, closing, changes)
+            final = form.finish(self._text(), self.record.opening, closing, changes)
             data = final.encode("utf-8", "surrogateescape")
-            self._replace_sealed(self._home.root / self.record.path, data)
+            self._replace_sealed(self.record.path, data)
             return files.digest(data)
 
-    def _replace_sealed(self, file: Path, data: bytes) -> None:
+    def _replace_sealed(self, path: str, data: bytes) -> None:
         try:
-            files.replace(file, data, mode=0o400)
+            self._tree.put(path, data, mode=0o400)
         finally:
             # Also when only the last sync failed: our descriptor is then of a file that has no name any
             # more, and nothing may be acknowledged into it.
-            if is_sealed(file):
+            if (self._home.root / path).exists() and is_sealed(self._home.root / path):
                 self._release()
 
     def close(self) -> None:
@@ -226,8 +265,10 @@ class Live:
             data = _read_at(self._fd, self._size)
         return data.decode("utf-8", "surrogateescape")
 
-    def _open(self, file: Path, wait: float) -> None:
-        fd = os.open(file, _APPEND)
+    def _open(self, path: str, wait: float) -> None:
+        file = self._home.root / path
+        with self._tree.folder(path) as (folder, name):
+            fd = os.open(name, _APPEND, dir_fd=folder)
         try:
             files.flock_within(
                 fd, wait, f"Session {self.record.opening.session_id} is being written elsewhere."
@@ -251,18 +292,19 @@ class Live:
             begun = _begun(self._home, opening.session_id)
             if begun is None:
                 first = write(self._place)
-                data = (form.begin(opening, name) + first.text).encode()
+                data = (form.begin(opening, hint) + first.text).encode()
                 record = replace(self.record, path=_free_path(self._home, opening, name), name=name)
                 save_record(self._home, record)
-                self._fd = _create_locked(self._home.root / str(record.path), data)
+                self._fd = _create_locked(self._tree, str(record.path), data)
                 self.record, self._size, self._place = record, len(data), first.place
                 return True
         self.record = begun
-        self._open(self._home.root / str(begun.path), wait=5.0)
+        self._open(str(begun.path), wait=5.0)
         return False
 
     def _add(self, record: Written) -> None:
         if self._suspect or not self._in_place():
+            self._refuse_sealed()
             self._rewrite()
         data = ((form.TORN if self._torn else "") + record.text).encode()
         try:
@@ -290,13 +332,20 @@ class Live:
         except FileNotFoundError:
             return False
 
+    def _refuse_sealed(self) -> None:
+        """Our file was taken away, and its lock with it: another process may have sealed what it found."""
+        file = self._home.root / str(self.record.path)
+        if file.exists() and is_sealed(file):
+            self._release()
+            what = f"{self.record.path} was sealed by another process."
+            raise SessionError(f"{what} Go on in a new part with Memory.session(session_id=…).")
+
     def _rewrite(self) -> None:
         assert self.record.path is not None
-        file = self._home.root / self.record.path
-        fresh = _put_locked(file, _read_at(self._fd, self._size))
+        fresh = _put_locked(self._tree, self.record.path, _read_at(self._fd, self._size))
         os.close(self._fd)
         self._fd = fresh
-        files.fsync_directory(file.parent)
+        _sync_folder(self._tree, self.record.path)
         self._suspect = False
 
 
@@ -323,31 +372,36 @@ def _free_path(home: Home, opening: Opening, name: str) -> str:
     return path
 
 
-def _create_locked(file: Path, data: bytes) -> int:
+def _create_locked(tree: files.Tree, path: str, data: bytes) -> int:
     """A new file that appears whole, synced and already locked by us, or not at all."""
-    files.make_directories(file.parent)
-    fd = _put_locked(file, data)
+    fd = _put_locked(tree, path, data)
     try:
-        files.fsync_directory(file.parent)
+        _sync_folder(tree, path)
     except BaseException:
         os.close(fd)
-        with suppress(OSError):
-            file.unlink()  # it was not acknowledged, and a second try must not keep it twice
+        with suppress(OSError), tree.folder(path) as (folder, name):
+            os.unlink(name, dir_fd=folder)  # not acknowledged, and a second try must not keep it twice
         raise
     return fd
 
 
-def _put_locked(file: Path, data: bytes) -> int:
-    temporary = file.with_name(files.temporary_name(file.name))
-    fd = os.open(temporary, _APPEND | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        files.write_all(fd, data)
-        os.fsync(fd)
-        temporary.rename(file)
-    except BaseException:
-        os.close(fd)
-        with suppress(OSError):
-            temporary.unlink()
-        raise
+def _put_locked(tree: files.Tree, path: str, data: bytes) -> int:
+    with tree.folder(path, make=True) as (folder, name):
+        temporary = files.temporary_name(name)
+        fd = os.open(temporary, _APPEND | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            files.write_all(fd, data)
+            os.fsync(fd)
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            os.close(fd)
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=folder)
+            raise
     return fd
+
+
+def _sync_folder(tree: files.Tree, path: str) -> None:
+    with tree.folder(path) as (folder, _):
+        os.fsync(folder)

@@ -66,7 +66,7 @@ def _areas(edits: Sequence[Edit]) -> str:
 
 
 def short_name(path: str) -> str:
-    return path.removeprefix("knowledge/").removesuffix(".md").replace("\n", " ")
+    return escape.inline(path.removeprefix("knowledge/").removesuffix(".md"))
 
 
 def _detail(edit: Edit) -> str:

@@ -89,8 +89,12 @@ def slug(text: str, limit: int = 40) -> str:
     return name or "session"
 
 
-def title(name: str) -> str:
-    return name.replace("-", " ").title()
+def title(text: str, limit: int = 60) -> str:
+    """The first line of a message as a heading, cut at a word."""
+    line = " ".join(text.lstrip()[:400].partition("\n")[0].split())
+    if len(line) > limit:
+        line = line[:limit].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
+    return escape.inline(line) or "Session"
 
 
 def safe_name(identifier: str) -> str:
@@ -110,16 +114,16 @@ def file_path(opening: Opening, name: str, again: int = 0) -> str:
 # ---------------------------------------------------------------- writing
 
 
-def begin(opening: Opening, name: str) -> str:
-    """Frontmatter and title of a live transcript."""
-    return _frontmatter(_opening_fields(opening)) + f"\n# {title(name)}\n"
+def begin(opening: Opening, hint: str) -> str:
+    """Frontmatter and title of a live transcript; the title comes from what is said first."""
+    return _frontmatter(_opening_fields(opening)) + f"\n# {title(hint)}\n"
 
 
-def finish(
-    text: str, opening: Opening, name: str, closing: Closing, changes: Iterable[KnowledgeChange]
-) -> str:
+def finish(text: str, opening: Opening, closing: Closing, changes: Iterable[KnowledgeChange]) -> str:
     """The same transcript with its final frontmatter; not one byte of the body changes."""
-    return _frontmatter(_closing_fields(opening, closing, name, changes)) + text[_head_end(text) :]
+    body = text[_head_end(text) :]
+    topic = escape.restore_characters(body.partition("\n# ")[2].partition("\n")[0])
+    return _frontmatter(_closing_fields(opening, closing, topic, changes)) + body
 
 
 def _head_end(text: str) -> int:
@@ -148,7 +152,7 @@ def _own_fields(opening: Opening) -> dict[str, object]:
 
 
 def _closing_fields(
-    opening: Opening, closing: Closing, name: str, changes: Iterable[KnowledgeChange]
+    opening: Opening, closing: Closing, topic: str, changes: Iterable[KnowledgeChange]
 ) -> dict[str, object]:
     return {
         "session_id": opening.session_id,
@@ -156,7 +160,7 @@ def _closing_fields(
         "ended": _utc(closing.ended),
         "model": opening.model,
         "channel": opening.channel,
-        "topic": name.replace("-", " "),
+        "topic": topic,
         "tags": list(closing.tags),
         "tokens_in": closing.tokens_in,
         "tokens_out": closing.tokens_out,

@@ -20,7 +20,7 @@ Trial = Callable[[], Figure]
 
 def kill(options: argparse.Namespace) -> Iterator[Trial]:
     """kill -9 at every file call"""
-    for scenario in (scan.TURN, scan.COMMANDS, scan.WRITE, scan.COMMIT, scan.INIT, scan.ADOPT):
+    for scenario in (scan.TURN, scan.COMMANDS, scan.WRITE, scan.COMMIT, scan.PACK, scan.INIT, scan.ADOPT):
         yield lambda scenario=scenario: scan.scan(scenario, "kill", "kill")  # type: ignore[misc]
 
 

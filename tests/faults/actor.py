@@ -17,6 +17,7 @@ from time import perf_counter
 
 import tacit
 from tacit.cli.main import main as command_line
+from tests.faults.homes import fill
 from tests.faults.said import NOTE, SHARED, acknowledge, note_of, text_of, version_of
 
 
@@ -143,8 +144,9 @@ def turns(home: Path, acks: Path, name: str) -> None:
 
 
 def life(home: Path, acks: Path, name: str) -> None:
-    """From nothing: a new home, then turns without end."""
+    """From nothing: a new home, then turns without end, with packing at each pass of work."""
     init(home, acks, name)
+    fill(home)
     tacit.open(home).write(NOTE, note_of(1), replacing=None)
     acknowledge(acks, "note 1")
     turns(home, acks, name)

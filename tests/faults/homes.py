@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count, islice
 from pathlib import Path
 
 import tacit
@@ -59,6 +62,30 @@ def furnish(home: Path) -> None:
     memory.write(NOTE, note_of(1), replacing=None)
     memory.work()
     start_own_work(home)
+
+
+def fill(home: Path) -> None:
+    """So many loose objects that each pass of work packs them. One of git's 256 folders tells for all, and
+    these belong to nothing, so they stay there. Synced: a power cut must not make them look like damage."""
+    folder = home / ".git/objects/17"
+    folder.mkdir(exist_ok=True)
+    for name, data in islice(_objects_in("17"), 40):
+        with (folder / name).open("wb") as file:
+            file.write(zlib.compress(data))
+            file.flush()
+            os.fsync(file.fileno())
+    for place in (folder, folder.parent):
+        fd = os.open(place, os.O_RDONLY)
+        os.fsync(fd)
+        os.close(fd)
+
+
+def _objects_in(folder: str) -> Iterator[tuple[str, bytes]]:
+    for number in count():
+        data = b"blob 8\0%08d" % number
+        name = hashlib.sha1(data, usedforsecurity=False).hexdigest()
+        if name.startswith(folder):
+            yield name[2:], data
 
 
 def start_own_work(home: Path) -> None:

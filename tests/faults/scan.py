@@ -53,6 +53,11 @@ def _changed_notes(home: Path) -> None:
     (home / "knowledge/reference/glaze.md").write_text("# Glaze\n")
 
 
+def _many_objects(home: Path) -> None:
+    _changed_notes(home)
+    homes.fill(home)
+
+
 def _foreign_folder(home: Path) -> None:
     home.mkdir()
     homes.must(home, "init", "-q", "-b", "main")
@@ -76,6 +81,7 @@ STUBBORN = Scenario("stubborn", "one turn of a host that tries again")
 COMMANDS = Scenario("commands", "one turn from the command line", before_next=_end_if_open)
 WRITE = Scenario("write", "a note is written")
 COMMIT = Scenario("commit", "tacit run commit", _changed_notes)
+PACK = Scenario("commit", "tacit run commit that packs", _many_objects)
 INIT = Scenario("init", "tacit init", None, tacit.init)
 ADOPT = Scenario("adopt", "tacit init --adopt", _foreign_folder, _adopt_again)
 

@@ -292,7 +292,7 @@ def test_sealing_changes_the_head_and_nothing_else(bare: Home) -> None:
     before = (bare.root / PATH).read_bytes()
     sha = live.seal(Closing(STARTED + timedelta(minutes=5), ("a", "b"), 1, 2))
     after = (bare.root / PATH).read_bytes()
-    assert after.partition(b"---\n\n# One\n")[2] == before.partition(b"---\n\n# One\n")[2] != b""
+    assert after.partition(b"---\n\n# one\n")[2] == before.partition(b"---\n\n# one\n")[2] != b""
     assert sha == digest(after)
     assert stat.S_IMODE((bare.root / PATH).stat().st_mode) == 0o400
     assert transcripts.is_sealed(bare.root / PATH)
@@ -348,7 +348,7 @@ def test_whether_a_transcript_is_sealed_does_not_depend_on_its_names(
     text = form.begin(opening, "one") + "\nended: 2026-01-01T00:00:00Z\n---\n"
     file.write_text(text, encoding="utf-8", newline="")
     assert not transcripts.is_sealed(file)
-    file.write_text(form.finish(text, opening, "one", Closing(STARTED), []), encoding="utf-8", newline="")
+    file.write_text(form.finish(text, opening, Closing(STARTED), []), encoding="utf-8", newline="")
     assert transcripts.is_sealed(file)
 
 
@@ -488,7 +488,7 @@ def test_a_record_comes_back_whatever_it_is_called(
     tmp_path_factory: pytest.TempPathFactory, session_id: str, key: str, model: str | None
 ) -> None:
     home = Home(tmp_path_factory.getbasetemp() / f"records-{os.getpid()}")
-    record = Record(Opening(session_id, STARTED, key, "main", None, model), "raw/x.md", "x", True, "00")
+    record = Record(Opening(session_id, STARTED, key, "main", None, model), "raw/conversations/x.md", "x", True, "00")
     transcripts.save_record(home, record)
     assert transcripts.record_file(home, session_id).parent == home.sessions
     assert transcripts.find_record(home, session_id) == record

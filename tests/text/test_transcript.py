@@ -142,7 +142,7 @@ def test_a_live_transcript_has_the_exact_lines_of_the_format() -> None:
         "marks: crc32\n"
         "---\n"
         "\n"
-        "# Hello\n"
+        "# hello\n"
         "\n"
         "## 18:45 — user (Ana)\n"
         "Which glaze?\n"
@@ -178,14 +178,14 @@ def test_the_final_frontmatter_has_the_documented_keys_in_order() -> None:
     paper = kept(Opening("ses_1", STARTED, channel="chat", model="m", continues="raw/conversations/x.md"))
     closing = Closing(STARTED + timedelta(hours=1), ("glaze", "kiln: b"), 12, 34)
     changes = [turn for turn in paper.parsed().turns if isinstance(turn, KnowledgeChange)]
-    sealed = form.finish(paper.text, paper.opening, "hello-world", closing, changes)
+    sealed = form.finish(paper.text, paper.opening, closing, changes)
     head = yaml.safe_load(sealed.split("---\n")[1])
     assert list(head) == [
         *("session_id", "started", "ended", "model", "channel", "topic", "tags", "tokens_in", "tokens_out"),
         *("knowledge_changes", "agent", "session_key", "utc_offset", "continues", "marks"),
     ]
     assert "ended: 2026-02-16T18:45:00Z\n" in sealed
-    assert head["topic"] == "hello world"
+    assert head["topic"] == "hello"
     assert head["tags"] == ["glaze", "kiln: b"]
     assert (head["tokens_in"], head["tokens_out"]) == (12, 34)
     assert head["knowledge_changes"] == [{"path": "knowledge/a.md", "action": "updated", "summary": "glaze"}]
@@ -285,7 +285,7 @@ def test_hostile_names_come_back_from_the_frontmatter(
     paper = Paper(opening).message(said)
     closing = Closing(STARTED, tuple(tags), 1, 2)
     change = KnowledgeChange(1, STARTED, said, session_id, said)
-    for text in (paper.text, form.finish(paper.text, opening, "hello", closing, [change])):
+    for text in (paper.text, form.finish(paper.text, opening, closing, [change])):
         parsed = form.parse(text, PATH)
         assert parsed.problems == ()
         assert form.opening_of(parsed) == opening
@@ -620,3 +620,18 @@ def test_lines_of_turns_are_those_of_the_file() -> None:
     lines = paper.text.split("\n")
     for turn in paper.parsed().turns:
         assert lines[turn.line - 1].startswith("## 18:45"), turn
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("Which glaze for the big plates?", "Which glaze for the big plates?"),
+        ("Grüße: 1,215 °C 🦊\nmore", "Grüße: 1,215 °C 🦊"),
+        ("\n\n  # shout  ", "# shout"),
+        ("word " * 30, "word word word word word word word word word word word word…"),
+        ("", "Session"),
+        ("a\u2028b\x1b[0m", "a b&#x1B;[0m"),
+    ],
+)
+def test_a_title_is_the_first_line_as_it_was_said(said: str, title: str) -> None:
+    assert form.title(said) == title
