@@ -103,7 +103,7 @@ def _transcripts() -> Iterator[tuple[str, str]]:
 
 def _transcript(opening: Opening, texts: list[str]) -> tuple[str, str]:
     name = form.slug(texts[0])
-    pieces = [form.begin(opening, name)]
+    pieces = [form.begin(opening, texts[0])]
     place = form.Place(0, None, opening.started.date())
     at = opening.started
     for text, turn in zip(texts, chain.from_iterable([("user", "agent")] * len(texts)), strict=False):
@@ -111,5 +111,5 @@ def _transcript(opening: Opening, texts: list[str]) -> tuple[str, str]:
         written = form.message(place, at, "user" if turn == "user" else "agent", text)
         pieces.append(written.text)
         place = written.place
-    text = form.finish("".join(pieces), opening, name, Closing(at, (), 1000, 1000), [])
+    text = form.finish("".join(pieces), opening, Closing(at, (), 1000, 1000), [])
     return form.file_path(opening, name), text

@@ -33,9 +33,14 @@ def open_home(home: str | os.PathLike[str] | None = None, *, recover: bool = Tru
     config = load_config(place).config
     memory = Memory(place, config, zone=zone_of(config), now=now)
     if recover:
-        with suppress(TacitError, OSError):
-            memory.recover()
+        recover_quietly(memory)
     return memory
+
+
+def recover_quietly(memory: Memory) -> None:
+    """What cannot be put in order now (full disk, somebody else's lock) is left for the next time."""
+    with suppress(TacitError, OSError):
+        memory.recover()
 
 
 def init_home(

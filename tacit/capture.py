@@ -26,7 +26,7 @@ _ROLES: dict[str, Role | None] = {
     "reasoning": None,
 }
 
-Finish = Callable[[Live, Closing], Sealed | None]
+Finish = Callable[[Live, Closing, Sequence[Turn]], Sealed | None]
 
 
 class Session:
@@ -108,8 +108,9 @@ class Session:
                 return None
             last = self._last if self._last_given else None
             ended = self._local(possible(at) if at else last or self._now())
-            said_in, said_out = counted(self._live.turns(), tokens_in, tokens_out)
-            self._ended = self._finish(self._live, Closing(ended, tuple(tags), said_in, said_out))
+            turns = self._live.turns()
+            said_in, said_out = counted(turns, tokens_in, tokens_out)
+            self._ended = self._finish(self._live, Closing(ended, tuple(tags), said_in, said_out), turns)
             self._closed = True
             return self._ended
 

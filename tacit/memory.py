@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 
 from tacit.capture import Session, counted, fixed_offset, possible, to_milliseconds
-from tacit.config import Config
+from tacit.config import Config, without_secret
 from tacit.errors import Busy, TacitError, UsageError
 from tacit.model.notes import Note
 from tacit.model.problems import Problem
-from tacit.model.turns import Closing, KnowledgeChange, Opening, Sealed, Transcript
+from tacit.model.turns import Closing, KnowledgeChange, Opening, Sealed, Transcript, Turn
 from tacit.store import files, transcripts
 from tacit.store import verify as proof
 from tacit.store.branches import prune_explored
@@ -26,6 +26,8 @@ from tacit.store.tags import tag_periods
 from tacit.store.transcripts import Live, Record
 from tacit.text import notes
 from tacit.text import transcript as form
+
+_PATIENCE = 1.0  # seconds that opening a home may wait for somebody else's commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class Memory:
         given = started is not None or record is not None
         if record is None:
             at = fixed_offset(self._in_zone(possible(started or self._moment())))
-            before = self._earlier_part(session_id) if session_id else None
+            before = self.last_part(session_id) if session_id else None
             name = session_id or f"ses_{secrets.token_hex(4)}"
             opening = Opening(name, at, session_key, agent, channel, model, continues=before)
             record = Record(opening, detached=detached)
@@ -119,8 +121,8 @@ class Memory:
         file = self.home.root / record.path
         return record if file.exists() and not transcripts.is_sealed(file) else None
 
-    def _earlier_part(self, session_id: str) -> str | None:
-        """The last part of this session that is there already: the one that no other part continues."""
+    def last_part(self, session_id: str) -> str | None:
+        """The newest transcript of this session: the one that no other part continues."""
         pattern = f"raw/conversations/*/*/*/????-{form.safe_name(session_id)}-*.md"
         found = [str(file.relative_to(self.home.root)) for file in self.home.root.glob(pattern)]
         heads = {path: transcripts.attempt_load(self.home, path).fields for path in sorted(found)}
@@ -128,13 +130,13 @@ class Memory:
         continued = {head.get("continues") for head in parts.values()}
         return max((path for path in parts if path not in continued), default=None)
 
-    def _finish(self, live: Live, closing: Closing) -> Sealed:
-        changed = [turn.path for turn in live.turns() if isinstance(turn, KnowledgeChange)]
-        sha = live.seal(closing)
+    def _finish(self, live: Live, closing: Closing, turns: Sequence[Turn]) -> Sealed:
+        changes = [turn for turn in turns if isinstance(turn, KnowledgeChange)]
+        sha = live.seal(closing, changes)
         record = live.record
         assert record.path is not None
         with suppress(TacitError, OSError):  # only a courtesy to a later commit message
-            self._committer.touch(record.path, changed)
+            self._committer.touch(record.path, [change.path for change in changes])
         outcome = self._commit_sessions([(record, sha)], fresh=True)
         commit = outcome.commits[0] if outcome.commits else None
         return Sealed(record.opening.session_id, record.path, sha, commit, outcome.waiting)
@@ -144,7 +146,8 @@ class Memory:
     ) -> Outcome:
         try:
             if asked or self.config.git.auto_commit:
-                return self._committer.commit_sessions(sealed, fresh=fresh)
+                wait = 30.0 if asked or fresh else _PATIENCE
+                return self._committer.commit_sessions(sealed, fresh=fresh, wait=wait)
             self._committer.remember_hashes(sealed)
         except (TacitError, OSError) as error:
             return Outcome(waiting=str(error))
@@ -155,7 +158,7 @@ class Memory:
     def recover(self, *, asked: bool = False) -> Worked:
         """Seal what a crash left open, commit what could not be committed. Live sessions are left alone.
         `asked`: somebody wants the commits, also where git.auto_commit is off."""
-        self._committer.settle()
+        self._committer.settle(wait=30.0 if asked else _PATIENCE)
         sealed, problems = self._seal_left_open()
         pending = self._pending()
         if not pending:
@@ -201,8 +204,9 @@ class Memory:
         settings = self.config.git
         if not settings.auto_push or settings.remote is None:
             return []
-        said = self.git.push(settings.remote)
-        return [Problem(settings.remote, f"could not be pushed to: {said}", level="warning")] if said else []
+        said = without_secret(self.git.push(settings.remote))
+        where = without_secret(settings.remote)
+        return [Problem(where, f"could not be pushed to: {said}", level="warning")] if said else []
 
     def commit_due(self) -> bool:
         """Whether the interval between two commits of notes has passed."""
@@ -263,8 +267,9 @@ class Memory:
         try:
             turns = live.turns()
             ended = turns[-1].at if turns else record.opening.started
-            live.seal(Closing(ended, (), *counted(turns)))
-            transcripts.save_record(self.home, record)
+            changes = [turn for turn in turns if isinstance(turn, KnowledgeChange)]
+            sha = live.seal(Closing(ended, (), *counted(turns)), changes)
+            transcripts.save_record(self.home, replace(record, sha256=sha))
         finally:
             live.close()
         return True

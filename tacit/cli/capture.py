@@ -7,7 +7,9 @@
     tacit capture message $id user -- "--really?"
     tacit capture end $id
 
-Text may begin with a hyphen when it comes after `--` or from standard input. A message is on disk when the command returns. A session that nobody ends is sealed after
+Text may begin with a hyphen when it comes after `--` or from standard input.
+
+A message is on disk when the command returns. A session that nobody ends is sealed after
 capture.idle_seal_hours by the next command. For an agent whose conversations are not kept
 (capture.exclude_agents) the id is `-`, and what is said to `-` is dropped.
 """
@@ -15,21 +17,19 @@ capture.idle_seal_hours by the next command. For an agent whose conversations ar
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime
 
-from tacit.app import open_home
+from tacit.app import open_home, recover_quietly
 from tacit.capture import Session
 from tacit.cli import output
 from tacit.cli.dispatch import home_option, json_option, words
 from tacit.cli.paths import within
-from tacit.errors import TacitError, UsageError
+from tacit.errors import UsageError
 from tacit.memory import Memory
 from tacit.model.turns import Sealed
-from tacit.text.transcript import safe_name
+from tacit.text.transcript import opening_of
 
 NOT_KEPT = "-"
 _ID_SHOWN = 60  # characters of an id in a list; the whole of it is in the JSON
@@ -140,8 +140,12 @@ def _count(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    memory = open_home(options.home)
-    return _ACTIONS[options.action](memory, options)
+    # What is said now comes first; what a crash left behind has time, and may have to wait for a lock.
+    memory = open_home(options.home, recover=False)
+    code = _ACTIONS[options.action](memory, options)
+    if options.action in ("start", "end"):
+        recover_quietly(memory)
+    return code
 
 
 def _run_start(memory: Memory, options: argparse.Namespace) -> int:
@@ -211,6 +215,8 @@ def _add(memory: Memory, options: argparse.Namespace, keep: Callable[[Session], 
 
 
 def _run_end(memory: Memory, options: argparse.Namespace) -> int:
+    if options.id != NOT_KEPT and not memory.knows(options.id):
+        return _ended_before(memory, options)
     session = _continued(memory, options.id)
     sealed = session.end(
         options.at, tags=options.tag, tokens_in=options.tokens_in, tokens_out=options.tokens_out
@@ -220,6 +226,15 @@ def _run_end(memory: Memory, options: argparse.Namespace) -> int:
         _print(options, "nothing was said, so nothing is kept", {"path": None})
         return 0
     _print(options, _told(sealed), {"path": sealed.path, "sha256": sealed.sha256, "commit": sealed.commit})
+    return 0
+
+
+def _ended_before(memory: Memory, options: argparse.Namespace) -> int:
+    """A host that ends a session twice, or one that was sealed for being idle, has what it wanted."""
+    path = memory.last_part(options.id)
+    if path is None:
+        raise UsageError(_unknown(options.id))
+    _print(options, f"was sealed before as {path}", {"path": path, "sha256": None, "commit": None})
     return 0
 
 
@@ -258,33 +273,26 @@ _ACTIONS = {
 
 
 def _continued(memory: Memory, session_id: str) -> Session:
+    """The open session; one that was sealed meanwhile goes on in a new part, so that no message is lost."""
     if session_id == NOT_KEPT:
         return memory.unkept_session()
-    if not memory.knows(session_id):
-        raise UsageError(_why_not_open(memory, session_id))
-    return memory.session(session_id=session_id)
+    if memory.knows(session_id):
+        return memory.session(session_id=session_id)
+    before = memory.last_part(session_id)
+    if before is None:
+        raise UsageError(_unknown(session_id))
+    was = opening_of(memory.transcript(before))
+    return memory.session(was.session_key, was.agent, was.channel, was.model, session_id, detached=True)
 
 
-def _why_not_open(memory: Memory, session_id: str) -> str:
+def _unknown(session_id: str) -> str:
     name = output.short(session_id, _ID_SHOWN)
-    if (sealed := _sealed_as(memory, session_id)) is not None:
-        go_on = f"To go on in a new part: tacit capture start --session-id {shlex.quote(session_id)}"
-        return f"Session {name!r} was sealed as {sealed}. {go_on}"
-    return f"There is no open session {name!r}. Begin one with: tacit capture start"
+    return f"There is no session {name!r}. Begin one with: tacit capture start"
 
 
-def _sealed_as(memory: Memory, session_id: str) -> str | None:
-    root = memory.home.root
-    pattern = f"raw/conversations/*/*/*/????-{safe_name(session_id)}-*.md"
-    for file in sorted(root.glob(pattern), reverse=True):
-        path = str(file.relative_to(root))
-        with suppress(TacitError, OSError):  # what cannot be read is named by doctor
-            if memory.transcript(path).fields.get("session_id") == session_id:
-                return path
-    return None
-
-
-def _argument(text: str) -> str:
+def _argument(text: str | list[str]) -> str:
+    if isinstance(text, list):  # all that argparse leaves of the text `--`
+        return "--"
     if text != "-":
         return text
     if sys.stdin is None:

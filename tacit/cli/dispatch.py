@@ -54,7 +54,7 @@ def parser_for(name: str) -> argparse.ArgumentParser:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what to do about a text like `-5 degrees?` or `--really`, which argparse takes for options."""
+    """Says what to do about a text like `-x` or `--really?`, which argparse takes for options."""
 
     _given: Sequence[str] = ()
 
@@ -62,7 +62,7 @@ class _Parser(argparse.ArgumentParser):
         self._given = args or ()
         return super().parse_known_args(args, namespace)
 
-    def print_help(self, file: Any = None) -> None:  # noqa: ANN401
+    def print_help(self, file: Any = None) -> None:
         (file or sys.stdout).write(self.format_help())  # argparse would swallow a full disk
 
     def error(self, message: str) -> NoReturn:
@@ -94,7 +94,7 @@ def json_option(parser: argparse.ArgumentParser) -> None:
 
 
 def words(argument: str) -> str:
-    """An argument that is text. Where the locale is not UTF-8, Python has read its bytes as something else."""
+    """An argument that is text. Its bytes are UTF-8, whatever the locale made Python think they are."""
     return os.fsencode(argument).decode("utf-8", "surrogateescape")
 
 
@@ -128,7 +128,7 @@ def _run(module: ModuleType, options: argparse.Namespace) -> int:
 
 
 _GIT_SAID = {
-    "Read-only file system": "The file system is read-only; reading still works. Make it writable and try again.",
+    "Read-only file system": "The file system is read-only; reading still works. Make it writable.",
     "No space left on device": "The disk is full. Free some space and try again.",
     "Disk quota exceeded": "The disk quota is used up. Free some space and try again.",
     "Permission denied": "This user may not write there. See who owns what with: tacit doctor",

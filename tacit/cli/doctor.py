@@ -27,7 +27,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     home = locate(options.home, os.environ).require()
     config, first = _config(home)
-    checks = [first, *checkup(home, config)]
+    with output.progress("looking at transcripts", quiet=options.quiet or options.json) as tick:
+        checks = [first, *checkup(home, config, tick)]
     failed = any(problem.level == "error" for check in checks for problem in check.problems)
     if options.json:
         output.dump([_value(check) for check in checks])

@@ -10,7 +10,7 @@ from tacit.store import files
 
 
 def within(root: Path, given: str) -> str:
-    """The path relative to the home. `a/../b` is taken by its names, as the history has no folders to walk."""
+    """The path relative to the home. `a/../b` is taken by its names: the history has no folders to walk."""
     if not given:
         raise UsageError("The path is empty. Name a file of the home.")
     path = given if "\0" in given else _relative(root, given)

@@ -30,8 +30,8 @@ def run(options: argparse.Namespace) -> int:
         output.dump({"transcripts": len(checked), "states": dict(counts), "problems": problems})
         return 1 if bad else 0
     for item in bad:
-        output.say(f"{item.state.upper()}: {item.path}\n    {item.detail.replace('<path>', repr(item.path))}")
+        output.say(f"{item.state.upper()}: {item.path}\n    {item.detail}")
     if not options.quiet:
         states = ", ".join(f"{count} {state}" for state, count in counts.most_common()) or "none yet"
-        output.say(f"{len(checked)} transcripts: {states}.")
+        output.say(f"{output.plural(len(checked), 'transcript')}: {states}.")
     return 1 if bad else 0

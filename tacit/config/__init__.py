@@ -20,13 +20,10 @@ from tacit.config.keys import (
     Watchers,
 )
 from tacit.config.load import Loaded, parse
-from tacit.config.show import Row, describe, starter
+from tacit.config.show import Row, describe, starter, without_secret
 from tacit.config.values import show
 
-FILE_NAME = "memory-config.yaml"
-
 __all__ = [
-    "FILE_NAME",
     "Audience",
     "Capture",
     "Config",
@@ -45,4 +42,5 @@ __all__ = [
     "parse",
     "show",
     "starter",
+    "without_secret",
 ]

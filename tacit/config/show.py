@@ -51,7 +51,12 @@ def describe(loaded: Loaded) -> list[Row]:
 
 
 def _masked(value: Value) -> Value:
-    return _CREDENTIALS.sub("://***@", value) if isinstance(value, str) else value
+    return without_secret(value) if isinstance(value, str) else value
+
+
+def without_secret(text: str) -> str:
+    """Text as it may be shown: what stands before the @ of an address can be a password or a token."""
+    return _CREDENTIALS.sub("://***@", text)
 
 
 def starter() -> str:

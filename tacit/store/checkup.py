@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+import pwd
+import shlex
 import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from tacit.config import Config
-from tacit.errors import GitError, StoreError
+from tacit.config import Config, without_secret
+from tacit.errors import StoreError, TacitError
 from tacit.model.problems import Problem
 from tacit.store import files, hooks, overview, repair
 from tacit.store.committer import loose_transcripts
 from tacit.store.git import Git
-from tacit.store.home import Home
+from tacit.store.home import NOTE_FOLDERS, Home
 from tacit.store.setup import FOLDERS
+from tacit.store.verify import verify
 from tacit.text import notes
 
 _LEAST_FREE = 100 * 1024 * 1024
@@ -31,9 +34,28 @@ class Check:
     problems: tuple[Problem, ...] = ()
 
 
-def checkup(home: Home, config: Config) -> Iterator[Check]:
-    for look in (_layout, _disk, _repository, _hooks, _sessions, _notes, _memory, _reach):
-        yield look(home, config)
+def checkup(home: Home, config: Config, tick: Callable[[int, int], None]) -> Iterator[Check]:
+    """`tick(done, all)` while transcripts are proved, which can take a second."""
+    looks: dict[str, Callable[[Home, Config], Check]] = {
+        "layout": _layout,
+        "rights": _rights,
+        "disk": _disk,
+        "repository": _repository,
+        "hooks": _hooks,
+        "sessions": _sessions,
+        "transcripts": lambda home, _: _proof(home, tick),
+        "notes": _notes,
+        "MEMORY.md": _memory,
+        "network": _reach,
+    }
+    for name, look in looks.items():
+        try:
+            yield look(home, config)
+        except TacitError as error:  # such as: there is no git on this machine
+            yield Check(name, "not looked at", (Problem(name, str(error)),))
+        except OSError as error:
+            what = f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")
+            yield Check(name, "not looked at", (Problem(name, f"{what}."),))
 
 
 def _layout(home: Home, _config: Config) -> Check:
@@ -49,6 +71,72 @@ def _layout(home: Home, _config: Config) -> Check:
     return Check("layout", "complete" if not missing else f"{len(missing)} folders missing", tuple(problems))
 
 
+_ALL = (*NOTE_FOLDERS, "raw", ".git", ".tacit")
+_SHOWN = 3
+
+
+def _rights(home: Home, _config: Config) -> Check:
+    """Whether this user may do with the files what tacit does. A run as root leaves some that nobody else
+    may read."""
+    owner = home.root.stat().st_uid
+    shut, foreign = [], []
+    for path in _everything(str(home.root)):
+        uid = _owner(path)
+        if uid is None:
+            shut.append(path)
+        elif uid != owner:
+            foreign.append(path)
+    place = shlex.quote(str(home.root))
+    mend = f"Give all of it back with: sudo chown -R {_name(owner)} {place}"
+    own = f"Run: chmod -R u+rX {place}" if owner == os.geteuid() and not foreign else mend
+    problems = [
+        *_some(shut, home, "cannot be used by this user.", own, "error"),
+        *_some(foreign, home, f"does not belong to {_name(owner)}, who owns the home.", mend, "warning"),
+    ]
+    found = f"wrong for {len(shut) + len(foreign)} of the files" if problems else "all files can be used"
+    return Check("rights", found, tuple(problems))
+
+
+def _everything(root: str) -> Iterator[str]:
+    for top in _ALL:
+        if os.path.lexists(f"{root}/{top}"):
+            yield f"{root}/{top}"
+        for here, folders, names in os.walk(f"{root}/{top}"):
+            yield from (f"{here}/{name}" for name in (*folders, *names))
+
+
+def _owner(path: str) -> int | None:
+    """Who owns a file, or None when this user cannot do with it what tacit does."""
+    try:
+        info = os.lstat(path)
+    except FileNotFoundError:  # gone while we were looking
+        return os.geteuid()
+    except OSError:
+        return None
+    if stat.S_ISDIR(info.st_mode):
+        needed = os.R_OK | os.W_OK | os.X_OK
+    elif stat.S_ISREG(info.st_mode):
+        needed = os.R_OK
+    else:  # links and the like are named by others
+        return info.st_uid
+    return info.st_uid if os.access(path, needed) else None
+
+
+def _some(paths: list[str], home: Home, what: str, todo: str, level: str) -> Iterator[Problem]:
+    """A problem for each of the first few; the rest is counted."""
+    for path in sorted(paths)[:_SHOWN]:
+        yield Problem(os.path.relpath(path, home.root), what, todo, level=level)
+    if len(paths) > _SHOWN:
+        yield Problem(str(home.root), f"{len(paths) - _SHOWN} more like this.", level=level)
+
+
+def _name(owner: int) -> str:
+    try:
+        return pwd.getpwuid(owner).pw_name
+    except KeyError:
+        return str(owner)
+
+
 def _disk(home: Home, _config: Config) -> Check:
     free = shutil.disk_usage(home.root).free
     problems = []
@@ -58,7 +146,8 @@ def _disk(home: Home, _config: Config) -> Check:
     if not os.access(home.root, os.W_OK):
         what = "cannot be written: reading works, keeping conversations does not."
         problems.append(Problem(str(home.root), what, "Make it writable."))
-    return Check("disk", f"{free / 2**30:.1f} GB free", tuple(problems))
+    shown = f"{free / 2**30:.1f} GB" if free >= 2**30 else f"{free // 2**20} MB"
+    return Check("disk", f"{shown} free", tuple(problems))
 
 
 def _repository(home: Home, _config: Config) -> Check:
@@ -90,9 +179,16 @@ def _sessions(home: Home, _config: Config) -> Check:
     problems += [
         Problem(path, "is sealed but not committed.", todo, level="warning") for path in seen.waiting
     ]
-    with suppress(GitError):  # a broken repository is told of by its own check
+    with suppress(TacitError, OSError):  # what is broken or cannot be read is told of by its own check
         problems += loose_transcripts(home, Git(home.root)).problems
-    return Check("sessions", f"{len(seen.open)} open, {seen.transcripts} transcripts", tuple(problems))
+    return Check("sessions", f"{len(seen.open)} open", tuple(problems))
+
+
+def _proof(home: Home, tick: Callable[[int, int], None]) -> Check:
+    checked = verify(home, Git(home.root), tick)
+    bad = [Problem(item.path, f"is {item.state}. {item.detail}") for item in checked if not item.good]
+    count = f"{len(checked)} transcript" if len(checked) == 1 else f"{len(checked)} transcripts"
+    return Check("transcripts", f"{count}, {len(bad) or 'none'} touched or missing", tuple(bad))
 
 
 def _notes(home: Home, _config: Config) -> Check:
@@ -144,5 +240,5 @@ def _reach(_home: Home, config: Config) -> Check:
     """What leaves this machine, said plainly."""
     out = []
     if config.git.auto_push and config.git.remote:
-        out.append(f"commits are pushed to {config.git.remote}")
+        out.append(f"commits are pushed to {without_secret(config.git.remote)}")
     return Check("network", "; ".join(out) or "nothing leaves this machine")

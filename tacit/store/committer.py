@@ -58,10 +58,10 @@ class Committer:
         self._tree = files.Tree(home.root)
         self._work = GitWork(home, git)
 
-    def settle(self) -> None:
+    def settle(self, wait: float) -> None:
         """Finish what a kill cut short, if there is anything."""
         if self._work.is_unfinished:
-            with files.locked(self._home.lock):
+            with files.locked(self._home.lock, wait):
                 self._work.settle()
 
     @contextmanager
@@ -91,9 +91,11 @@ class Committer:
 
     # ------------------------------------------------------------ conversations
 
-    def commit_sessions(self, sealed: Sequence[tuple[Record, str]], *, fresh: bool = False) -> Outcome:
+    def commit_sessions(
+        self, sealed: Sequence[tuple[Record, str]], *, fresh: bool = False, wait: float = 30.0
+    ) -> Outcome:
         """Commit sealed transcripts, one commit each. `fresh`: sealed just now, so HEAD cannot have them."""
-        with files.locked(self._home.lock):
+        with files.locked(self._home.lock, wait):
             self._work.settle()
             if why := self.waits_for():
                 self.remember_hashes(sealed)

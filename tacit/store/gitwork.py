@@ -1,10 +1,10 @@
 """What stands on disk while our git is at work, so that the next start can finish what a kill cut short.
 
-`.tacit/git-busy` names the paths that the user's index has to learn of, and what it had of them before: an
-entry that is something else by now was staged by the user since, and is theirs. Found at the start it tells one of
-two things. `working`: we died in the middle, so the locks left since then are ours to clear. `stale`: the
-commit is made, but somebody held the index. An index that never learned would be worse than untidy: the
-user's next plain commit would take our files out of HEAD again.
+`.tacit/git-busy` names the paths that the user's index has to learn of, with what it had of them before: an
+entry that has changed since was staged by the user and stays. Found at the start the mark tells one of two
+things. `working`: we died in the middle, so the locks left since then are ours to clear. `stale`: the commit
+is made, but somebody held the index. An index that never learned would be worse than untidy: the user's next
+plain commit would take our files out of HEAD again.
 
 Everything here expects that the caller holds the home's lock.
 """
@@ -12,7 +12,8 @@ Everything here expects that the caller holds the home's lock.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -63,7 +64,7 @@ class GitWork:
         there = self._git.index_entries(before.keys())
         return {path for path, blob in before.items() if there.get(path) == blob}
 
-    def _in_head(self, paths: Set[str]) -> dict[str, Blob | None]:
+    def _in_head(self, paths: AbstractSet[str]) -> dict[str, Blob | None]:
         kept = self._git.tree("HEAD", *paths) if paths and self._git.head() else {}
         return {path: kept.get(path) for path in paths}
 

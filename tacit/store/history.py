@@ -249,6 +249,8 @@ class History:
             raise UsageError(
                 f"{path} is or was no plain file, so {commit[:10]} is not undone. Do it by hand."
             )
+        if any(side.mode != _NONE and side.data is None for side in (before, done)):
+            raise UsageError(f"{path} as of {commit[:10]} cannot be read. See what is wrong: tacit doctor")
         now, rights = self._on_disk(path)
         at_disk = _as_kept(now, done.data)
         if at_disk == done.data:
@@ -378,12 +380,12 @@ def _learned(block: bytes, text: str) -> Iterator[Learned]:
 
 
 def _body(diff: FileDiff) -> tuple[str, ...]:
-    """The lines of a file that came or went whole, without its frontmatter: a topic or title is made from
+    """The lines of a file that came or went whole, without its frontmatter and title: those are made from
     what was said, and who asks wants what was said."""
     lines = diff.added or diff.removed
     if diff.what == "changed" or lines[:1] != ("---",) or "---" not in lines[1:]:
         return ()
-    return lines[lines.index("---", 1) + 1 :]
+    return tuple(line for line in lines[lines.index("---", 1) + 1 :] if not line.startswith("# "))
 
 
 def _file_diffs(patch: str) -> Iterator[FileDiff]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import struct
 from collections.abc import Iterator
 
 from tacit.store.home import CONVERSATIONS, NOTE_FOLDERS, Home
@@ -20,7 +21,7 @@ class Overview:
     last_transcript: str
     notes: int
     edited: int  # notes changed after the branch last moved
-    open: list[str]
+    open: list[tuple[str, str]]  # id and path; no path before the first message
     left_open: list[str]
     waiting: list[str]
 
@@ -30,14 +31,21 @@ def look(home: Home) -> Overview:
     seen = Overview()
     seen.home = root
     seen.branch, seen.commit, moved = _head(root)
-    conversations = sorted(path for path, _ in _files(root, CONVERSATIONS))
+    conversations = [(path, info.st_mtime) for path, info in _files(root, CONVERSATIONS)]
     seen.transcripts = len(conversations)
-    seen.last_transcript = conversations[-1] if conversations else ""
-    notes = [changed for folder in NOTE_FOLDERS for _, changed in _files(root, folder)]
+    seen.last_transcript = max(conversations, key=_began, default=("", 0.0))[0]
+    notes = [file for folder in NOTE_FOLDERS for file in _files(root, folder)]
     seen.notes = len(notes)
-    seen.edited = sum(changed > moved for changed in notes)
+    seen.edited = _edited(root, [(path, info) for path, info in notes if info.st_mtime > moved])
     seen.open, seen.left_open, seen.waiting = _sessions(root)
     return seen
+
+
+def _began(transcript: tuple[str, float]) -> tuple[str, float, str]:
+    """The minute in the name of a transcript, and within it when the file was written."""
+    path, changed = transcript
+    minute = path[len(CONVERSATIONS) + 1 :][: len("2026/02/16/1845")]
+    return (minute if minute.replace("/", "").isdecimal() else "", changed, path)
 
 
 def _head(root: str) -> tuple[str, str, float]:
@@ -73,8 +81,44 @@ def _read(path: str) -> str:
         return ""
 
 
-def _files(root: str, folder: str) -> Iterator[tuple[str, float]]:
-    """Markdown files below a folder with the time each was changed."""
+def _edited(root: str, newer: list[tuple[str, os.stat_result]]) -> int:
+    """How many of the files that are newer than the last commit git itself has not just written, as it does
+    all of them in a clone."""
+    written = _index(f"{root}/.git/index") if newer else {}
+    return sum(written.get(path) != (info.st_mtime_ns, info.st_size) for path, info in newer)
+
+
+def _index(file: str) -> dict[str, tuple[int, int]]:
+    """Path to time and size, from git's index; nothing when it is of a kind we do not read."""
+    try:
+        with open(file, "rb") as opened:
+            data = opened.read()
+        magic, version, count = _INDEX_HEAD.unpack_from(data)
+        if magic != b"DIRC" or version not in (2, 3):
+            return {}
+        return dict(_index_entries(data, version, count))
+    except (OSError, ValueError, struct.error):
+        return {}
+
+
+_INDEX_HEAD = struct.Struct(">4sII")
+_INDEX_ENTRY = struct.Struct(
+    ">8xII20xI20xH"
+)  # time, nanoseconds, size and flags; 20 is the length of a SHA-1
+
+
+def _index_entries(data: bytes, version: int, count: int) -> Iterator[tuple[str, tuple[int, int]]]:
+    position = _INDEX_HEAD.size
+    for _ in range(count):
+        seconds, nanoseconds, size, flags = _INDEX_ENTRY.unpack_from(data, position)
+        name = position + _INDEX_ENTRY.size + (2 if version == 3 and flags & 0x4000 else 0)
+        end = data.index(b"\0", name)
+        yield os.fsdecode(data[name:end]), (seconds * 10**9 + nanoseconds, size)
+        position += (end - position + 8) // 8 * 8  # entries are padded to eight bytes, with one NUL at least
+
+
+def _files(root: str, folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Markdown files below a folder with what the disk knows of each."""
     stack = [folder]
     while stack:
         here = stack.pop()
@@ -86,30 +130,34 @@ def _files(root: str, folder: str) -> Iterator[tuple[str, float]]:
             if entry.is_dir(follow_symlinks=False):
                 stack.append(f"{here}/{entry.name}")
             elif entry.name.endswith(".md") and entry.is_file(follow_symlinks=False):
-                yield f"{here}/{entry.name}", entry.stat(follow_symlinks=False).st_mtime
+                yield f"{here}/{entry.name}", entry.stat(follow_symlinks=False)
 
 
-def _sessions(root: str) -> tuple[list[str], list[str], list[str]]:
-    alive: list[str] = []
+def _sessions(root: str) -> tuple[list[tuple[str, str]], list[str], list[str]]:
+    alive: list[tuple[str, str]] = []
     left: list[str] = []
     waiting: list[str] = []
     for name in sorted(_names(f"{root}/.tacit/sessions")):
         try:
             record = json.loads(_read(f"{root}/.tacit/sessions/{name}"))
             path, detached, session_id = record["path"], record["detached"], record["opening"]["session_id"]
-        except (ValueError, KeyError, TypeError):
+            state = "open" if path is None else _state(f"{root}/{path}", detached)
+        except (ValueError, KeyError, TypeError, OSError):
             continue
-        if path is None:
-            alive.append(f"{session_id} (no message yet)")
-        elif not os.access(f"{root}/{path}", os.F_OK):
-            continue
-        elif not os.stat(f"{root}/{path}").st_mode & 0o200:
-            waiting.append(path)
-        elif detached or _is_held(f"{root}/{path}"):
-            alive.append(path)
+        if state == "open":
+            alive.append((str(session_id), path or ""))
         else:
-            left.append(path)
+            (waiting if state == "sealed" else left).append(path)
     return alive, left, waiting
+
+
+def _state(file: str, detached: bool) -> str:
+    """From the file itself: its rights may have been changed, or lost on the way to another disk."""
+    with open(file, "rb") as opened:
+        head = opened.read(65536).partition(b"\n---")[0]
+        if b"\nended: " in head:
+            return "sealed"
+        return "open" if detached or _is_held(opened.fileno()) else "left open"
 
 
 def _names(folder: str) -> list[str]:
@@ -119,10 +167,9 @@ def _names(folder: str) -> list[str]:
         return []
 
 
-def _is_held(path: str) -> bool:
-    with open(path, "rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        return False
+def _is_held(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False

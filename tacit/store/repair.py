@@ -143,7 +143,7 @@ def _likely_branch(git: Git) -> str:
 
 
 def _branches(git: Git) -> list[str]:
-    """Those with a file of their own, then the packed ones. Without git, which needs a sound HEAD to answer."""
+    """Those with a file of their own, then the packed ones. Not asked of git: it needs a sound HEAD."""
     folder = git.common / "refs" / "heads"
     loose = [str(path.relative_to(folder)) for path in sorted(folder.rglob("*")) if path.is_file()]
     packed = re.findall(
@@ -230,17 +230,17 @@ def _index(git: Git) -> Iterator[Finding]:
 
 
 def _is_damaged(git: Git, index: Path) -> bool:
-    """A git that fails is not enough: that may be for any reason, and the index holds what the user staged."""
-    said = _complaint(git, "ls-files", "-z", "--cached")
-    return bool(said) and ("index file" in said or not _has_sound_bytes(index.read_bytes(), git.algorithm))
+    """A git that fails is not enough: it may do so for any reason, and the index holds what was staged. Nor
+    is one that does not: over an index that was cut off it reads zeros and goes on."""
+    sound = _has_sound_bytes(index.read_bytes(), git.algorithm)
+    return not sound or "index file" in _complaint(git, "ls-files", "-z", "--cached")
 
 
 def _has_sound_bytes(data: bytes, algorithm: str) -> bool:
     size = hashlib.new(algorithm, usedforsecurity=False).digest_size
     body, ending = data[:-size], data[-size:]
-    known = data[:4] == b"DIRC" and data[4:8] in (b"\0\0\0\2", b"\0\0\0\3", b"\0\0\0\4")
     checked = hashlib.new(algorithm, body, usedforsecurity=False).digest()
-    return known and ending in (checked, bytes(size))  # zeros: index.skipHash
+    return body.startswith(b"DIRC") and ending in (checked, bytes(size))  # zeros: index.skipHash
 
 
 def _renew_index(git: Git, index: Path) -> None:

@@ -14,7 +14,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -208,13 +208,13 @@ class Live:
             return ()
         return form.read(self._text(), self.record.opening, self.record.path)
 
-    def seal(self, closing: Closing) -> str:
-        """Write the final frontmatter, make the file read-only, and return its hash."""
+    def seal(self, closing: Closing, changes: Sequence[KnowledgeChange] = ()) -> str:
+        """Write the final frontmatter, make the file read-only, and return its hash. `changes` are the notes
+        the conversation changed."""
         self._require_own()
         with self._mutex, files.explained("seal the transcript"):
             if self.record.path is None or self._fd < 0:
                 raise SessionError("There is nothing to seal: the session is closed or has no message.")
-            changes = [turn for turn in self.turns() if isinstance(turn, KnowledgeChange)]
             final = form.finish(self._text(), self.record.opening, closing, changes)
             data = final.encode("utf-8", "surrogateescape")
             self._replace_sealed(self.record.path, data)

@@ -7,11 +7,11 @@ without a recorded hash (written and committed by hand) is held against the comm
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
 
 from tacit.store import files
 from tacit.store.git import Git, blob_name
@@ -33,61 +33,104 @@ class Checked:
         return self.state in GOOD
 
 
-def recorded(git: Git) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a commit says of a transcript: the hash in its trailer, or the blob it added."""
+
+    hash: str
+    commit: str
+
+
+def recorded(git: Git) -> dict[str, Kept]:
     """Path to hash from the trailers of all commits. The first record of a path counts: whoever forges a
     second one later is found out."""
     if git.head() is None:
         return {}
-    form = "%x00".join(f"%(trailers:key={key},valueonly,separator=%x01)" for key in _TRAILERS)
-    out = git.run("log", "--reverse", "--grep=^Transcript-SHA256: ", f"--format={form}", timeout=600)
-    hashes: dict[str, str] = {}
-    for line in out.decode("utf-8", "surrogateescape").split("\n"):
-        paths, _, values = line.partition("\0")
-        for path, value in zip(paths.split("\x01"), values.split("\x01"), strict=False):
+    form = "%x00".join(("%H", *(f"%(trailers:key={key},valueonly,separator=%x01)" for key in _TRAILERS)))
+    arguments = ("log", "--topo-order", "--reverse", "--grep=^Transcript-SHA256: ", f"--format={form}")
+    found: dict[str, list[Kept]] = {}
+    for line in git.run(*arguments, timeout=600).decode("utf-8", "surrogateescape").split("\n")[:-1]:
+        commit, paths, hashes = line.split("\0")
+        for path, value in zip(paths.split("\x01"), hashes.split("\x01"), strict=False):
             if path:
-                hashes.setdefault(path, value.strip())
-    return hashes
+                found.setdefault(path, []).append(Kept(value.strip(), commit))
+    return {path: _first(git, records) for path, records in found.items()}
 
 
-def first_blobs(git: Git, wanted: set[str]) -> dict[str, str]:
-    """For hand-made commits: path to the blob its first commit gave it."""
-    if git.head() is None or not wanted:
+def _first(git: Git, records: list[Kept]) -> Kept:
+    """The oldest by descent: a date is only what its writer claims. Of records that do not descend from one
+    another, one on the main line counts before one that a merge brought along."""
+    if len({record.hash for record in records}) == 1:
+        return records[0]
+    line = set(git.run("rev-list", "--first-parent", "HEAD", timeout=600).decode().split())
+    candidates = [record for record in records if record.commit in line] or records
+    others = [record for record in records if git.is_ancestor(record.commit, candidates[0].commit)]
+    return [*others, candidates[0]][0]
+
+
+def added(git: Git) -> dict[str, Kept]:
+    """Path to the blob its first commit gave it, for every transcript there ever was."""
+    if git.head() is None:
         return {}
     arguments = (
         "log",
+        "--topo-order",
         "--reverse",
         "--diff-filter=A",
         "--raw",
         "--no-abbrev",
         "--no-renames",
-        "-z",
-        "--format=",
     )
-    out = git.run(*arguments, "HEAD", "--", CONVERSATIONS, timeout=600)
-    blobs: dict[str, str] = {}
-    pieces = out.split(b"\0")
-    for meta, path in pairwise(pieces):
-        if meta.lstrip(b"\n").startswith(b":"):
-            blobs.setdefault(os.fsdecode(path), meta.split()[3].decode())
-    return {path: blob for path, blob in blobs.items() if path in wanted}
+    out = git.run(*arguments, "-z", "--format=%H", "HEAD", "--", CONVERSATIONS, timeout=600)
+    found: dict[str, Kept] = {}
+    commit, pieces = "", iter(out.split(b"\0"))
+    for piece in pieces:
+        meta = piece.lstrip(b"\n")
+        if meta.startswith(b":"):
+            path = os.fsdecode(next(pieces))
+            if path.endswith(".md"):
+                found.setdefault(path, Kept(meta.split()[3].decode(), commit))
+        elif meta:
+            commit = meta.decode()
+    return found
 
 
 def verify(home: Home, git: Git, tick: Callable[[int, int], None]) -> list[Checked]:
     """Check every transcript; `tick(done, all)` after each. git reads its log while we hash."""
     found = [path for path in files.Tree(home.root).files(CONVERSATIONS) if path.endswith(".md")]
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        asked = pool.submit(recorded, git)
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        asked, asked_too = pool.submit(recorded, git), pool.submit(added, git)
         digests = _digests(str(home.root), found, tick)
-        hashes = asked.result()
-    blobs = first_blobs(git, {path for path in found if path not in hashes})
+        records, first = _spelled(asked.result(), found), asked_too.result()
+    known = {path: first[path] for path in first.keys() - records.keys()}
     checked = [
         Checked(path, "proved")
-        if digests[path] == hashes.get(path)
-        else _check(home, path, hashes.get(path), blobs.get(path))
+        if path in records and digests[path] == records[path].hash
+        else _check(home, git, path, records.get(path), known.get(path))
         for path in found
     ]
-    todo = "It was sealed and committed; restore it with: git checkout HEAD -- <path>"
-    return checked + [Checked(path, "missing", todo) for path in sorted(hashes.keys() - digests.keys())]
+    gone = {**known, **records}
+    return checked + [_missing(home, path, gone[path]) for path in sorted(gone.keys() - digests.keys())]
+
+
+def _spelled(records: dict[str, Kept], found: list[str]) -> dict[str, Kept]:
+    """Older commits could not write down a name that is not UTF-8, and have ? in the place of such bytes."""
+    spelled = dict(records)
+    for path in found:
+        written = path.encode("utf-8", "replace").decode()
+        if written != path and written in spelled and path not in spelled:
+            spelled[path] = spelled.pop(written)
+    return spelled
+
+
+def _missing(home: Home, path: str, kept: Kept) -> Checked:
+    todo = f"It was committed; restore it with: {_git(home, 'checkout', path, kept)}"
+    return Checked(path, "missing", todo)
+
+
+def _git(home: Home, command: str, path: str, kept: Kept) -> str:
+    """A line for the shell that works from anywhere, and after the change was committed."""
+    return f"git -C {shlex.quote(str(home.root))} {command} {kept.commit[:12]} -- {shlex.quote(path)}"
 
 
 def _digests(root: str, paths: list[str], tick: Callable[[int, int], None]) -> dict[str, str]:
@@ -100,23 +143,27 @@ def _digests(root: str, paths: list[str], tick: Callable[[int, int], None]) -> d
     return found
 
 
-def _check(home: Home, path: str, sha256: str | None, blob: str | None) -> Checked:
-    file = home.root / path
+def _check(home: Home, git: Git, path: str, record: Kept | None, first: Kept | None) -> Checked:
     try:
-        data = file.read_bytes()
+        data = (home.root / path).read_bytes()
     except OSError as error:
         return Checked(path, "unreadable", str(error))
-    if sha256 is not None:
-        if files.digest(data) == sha256:
-            return Checked(path, "proved")
-        return Checked(
-            path, "touched", "Its bytes are not those that were sealed. Compare: git diff HEAD -- <path>"
-        )
-    if blob is not None:
-        same = blob_name(data, "sha256" if len(blob) == 64 else "sha1") == blob
-        state = "proved by its first commit" if same else "touched"
-        return Checked(path, state, "" if same else "It differs from the commit that added it.")
+    if record is not None:
+        what = "Its bytes are not those that were sealed."
+        return Checked(path, "touched", f"{what} Compare: {_git(home, 'diff', path, record)}")
+    if first is not None:
+        return _check_first(home, git, path, data, first)
     parsed = load(home, path)
     if wrong := errors_of(parsed):
         return Checked(path, "not readable", str(wrong[0]))
     return Checked(path, "not committed yet" if parsed.sealed else "open")
+
+
+def _check_first(home: Home, git: Git, path: str, data: bytes, first: Kept) -> Checked:
+    if blob_name(data, "sha256" if len(first.hash) == 64 else "sha1") != first.hash:
+        what = "It differs from the commit that added it."
+        return Checked(path, "touched", f"{what} Compare: {_git(home, 'diff', path, first)}")
+    if (git.directory / "shallow").exists():  # then the oldest commit here seems to have added everything
+        todo = f"Get the rest with: git -C {shlex.quote(str(home.root))} fetch --unshallow"
+        return Checked(path, "not proved", f"Only a part of the history is here. {todo}")
+    return Checked(path, "proved by its first commit")

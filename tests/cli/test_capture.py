@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 import tacit as product
 from tacit.model.turns import Attachment, KnowledgeChange, Message, ToolCall, Transcript
 from tacit.store import transcripts
+from tacit.store.files import locked
 
 if TYPE_CHECKING:
     from tests.conftest import GitLog, Ran, Tacit
@@ -43,6 +46,7 @@ def test_cli_capture_keeps_a_whole_conversation(tacit: Tacit, home: Path, git_lo
         good(tacit("capture", "knowledge", name, "updated", "knowledge/kiln.md", "--summary", "1,220 °C"))
         == ""
     )
+    (home / "attachments/kiln.png").write_bytes(b"png")
     assert good(tacit("capture", "attach", name, "attachments/kiln.png")) == ""
     told = good(
         tacit(
@@ -127,13 +131,24 @@ def test_cli_capture_takes_given_times(tacit: Tacit, home: Path) -> None:
     [
         (
             ("message", "nobody", "user", "x"),
-            "There is no open session 'nobody'. Begin one with: tacit capture start",
+            "There is no session 'nobody'. Begin one with: tacit capture start",
         ),
-        (("end", "nobody"), "There is no open session 'nobody'"),
-        (("tool", "../../x", "read", "x"), "There is no open session '../../x'"),
+        (("end", "nobody"), "There is no session 'nobody'"),
+        (("tool", "../../x", "read", "x"), "There is no session '../../x'"),
         (("message", "ses_1", "wizard", "x"), "'wizard' is not a role. The roles are user, agent"),
         (("message", "ses_1", "tool", "x"), "Use .tool() for tool calls"),
-        (("attach", "ses_1", "a.png", "--role", "wizard"), "'wizard' is not a role"),
+        (("attach", "ses_1", "memory-config.yaml", "--role", "wizard"), "'wizard' is not a role"),
+        (("attach", "ses_1", ""), "The path is empty"),
+        (("attach", "ses_1", "none.png"), "There is no file 'none.png' in the home"),
+        (("attach", "ses_1", "/etc/passwd"), "it is not relative to the home"),
+        (("attach", "ses_1", "../../etc/passwd"), "it leaves the home"),
+        (("tool", "ses_1", " ", "x"), "Say which tool"),
+        (("knowledge", "ses_1", "", "knowledge/a.md"), "Say what was done to the note"),
+        (("knowledge", "ses_1", "updated", ""), "Say which note"),
+        (("start", "--session-id", "-"), "'-' cannot be an id"),
+        (("start", "--session-id=-x"), "'-x' cannot be an id"),
+        (("start", "--session-id", ""), "'' cannot be an id"),
+        (("message", "ses_1", "user", "-x"), "tacit capture message … -- -text"),
         (
             ("message", "ses_1", "user", "x", "--at", "yesterday"),
             "'yesterday' is not a time like 2026-02-16T18:45",
@@ -141,7 +156,8 @@ def test_cli_capture_takes_given_times(tacit: Tacit, home: Path) -> None:
         (("message", "ses_1", "user", "x", "--at", "0001-01-01T00:00:00+05:00"), "cannot be the time"),
         (("start", "--at", "0001-01-01T00:00:00+05:00"), "cannot be the time"),
         (("start", "--at", "25:00"), "'25:00' is not a time like 2026-02-16T18:45"),
-        (("end", "ses_1", "--tokens-in", "many"), "invalid int value: 'many'"),
+        (("end", "ses_1", "--tokens-in", "many"), "'many' is not a count; use 0 or more"),
+        (("end", "ses_1", "--tokens-in", "-5"), "'-5' is not a count; use 0 or more"),
         (("message", "ses_1", "user"), "required: text"),
         (("whisper",), "invalid choice: 'whisper'"),
         ((), "required: ACTION"),
@@ -195,7 +211,6 @@ def test_cli_capture_goes_on_with_a_sealed_session_in_a_new_part(tacit: Tacit, h
         good(tacit("capture", "start", "--session-id", "ses_1"))
         good(tacit("capture", "message", "ses_1", "user", "hello"))
         good(tacit("capture", "end", "ses_1"))
-    assert tacit("capture", "message", "ses_1", "user", "more").code == 2
     parts = [product.open(home).transcript(str(file.relative_to(home))) for file in home.glob("raw/**/*.md")]
     assert len(parts) == 2
     (earlier,) = [part.path for part in parts if "continues" not in part.fields]
@@ -210,8 +225,31 @@ def test_cli_capture_seals_what_nobody_ended_after_the_idle_hours(tacit: Tacit, 
     assert not transcripts.is_sealed(file)
     long_ago = time.time() - 13 * 3600
     os.utime(file, (long_ago, long_ago))
+    good(tacit("capture", "end", good(tacit("capture", "start")).strip()))
     assert good(tacit("capture", "list")) == ""
     assert transcripts.is_sealed(file)
+
+
+def test_cli_capture_a_message_to_a_sealed_session_is_kept_in_a_new_part(tacit: Tacit, home: Path) -> None:
+    arguments = ("--session-id", "ses_1", "--agent", "helper", "--channel", "chat", "--model", "m")
+    good(tacit("capture", "start", *arguments))
+    good(tacit("capture", "message", "ses_1", "user", "before the night"))
+    good(tacit("capture", "end", "ses_1"))
+    good(tacit("capture", "message", "ses_1", "user", "after the night"))
+    good(tacit("capture", "message", "ses_1", "agent", "still here"))
+    good(tacit("capture", "end", "ses_1"))
+    memory = product.open(home)
+    parts = [memory.transcript(str(file.relative_to(home))) for file in sorted(home.glob("raw/**/*.md"))]
+    assert sorted(len(part.messages) for part in parts) == [1, 2]
+    later = max(parts, key=lambda part: len(part.messages))
+    assert (later.fields["agent"], later.fields["channel"], later.fields["model"]) == ("helper", "chat", "m")
+    assert later.fields["continues"] in {part.path for part in parts}
+
+
+def test_cli_capture_a_message_does_not_wait_for_somebody_elses_commit(tacit: Tacit, home: Path) -> None:
+    good(tacit("capture", "start", "--session-id", "ses_1"))
+    with locked(home / ".tacit" / "lock"):
+        good(tacit("capture", "message", "ses_1", "user", "now", timeout=20.0))
 
 
 def test_cli_capture_outside_a_home_says_how_to_make_one(tacit: Tacit, tmp_path: Path) -> None:
@@ -219,3 +257,66 @@ def test_cli_capture_outside_a_home_says_how_to_make_one(tacit: Tacit, tmp_path:
     assert ran.code == 1
     assert f"Make one with: tacit init {tmp_path / 'nowhere'}" in ran.stderr
     assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("text", ["-x", "--json", "--", "-", "-1"])
+def test_cli_capture_takes_text_that_begins_with_a_hyphen_after_two(
+    tacit: Tacit, home: Path, text: str
+) -> None:
+    good(tacit("capture", "start", "--session-id", "ses_1"))
+    good(tacit("capture", "message", "ses_1", "user", "--", text, stdin="-"))
+    (message,) = read(home).turns
+    assert isinstance(message, Message)
+    assert message.text == text
+
+
+def test_cli_capture_of_a_closed_standard_input_is_told_and_nothing_is_kept(tacit: Tacit, home: Path) -> None:
+    good(tacit("capture", "start", "--session-id", "ses_1"))
+    command = f"exec {sys.executable} -m tacit --home {home} capture message ses_1 user - <&-"
+    ran = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("tacit: There is nothing to read: standard input is closed.")
+    assert list(home.glob("raw/conversations/**/*.md")) == []
+
+
+def test_cli_capture_attaches_a_file_named_from_anywhere_by_its_place_in_the_home(
+    tacit: Tacit, home: Path
+) -> None:
+    (home / "attachments/a.png").write_bytes(b"png")
+    good(tacit("capture", "start", "--session-id", "ses_1"))
+    good(tacit("capture", "attach", "ses_1", str(home / "attachments/a.png")))
+    good(tacit("capture", "attach", "ses_1", "a.png", cwd=home / "attachments"))
+    good(tacit("capture", "attach", "ses_1", "./knowledge/../attachments/a.png"))
+    assert [turn.path for turn in read(home).turns if isinstance(turn, Attachment)] == [
+        "attachments/a.png"
+    ] * 3
+
+
+def test_cli_capture_ending_twice_says_where_it_was_sealed(tacit: Tacit, home: Path) -> None:
+    good(tacit("capture", "start", "--session-id", "ses_1"))
+    good(tacit("capture", "message", "ses_1", "user", "hello"))
+    good(tacit("capture", "end", "ses_1"))
+    (file,) = home.glob("raw/**/*.md")
+    assert good(tacit("capture", "end", "ses_1")) == f"was sealed before as {file.relative_to(home)}\n"
+
+
+def test_cli_capture_list_shows_long_and_odd_ids_on_one_short_line_each(tacit: Tacit) -> None:
+    good(tacit("capture", "start", "--session-id", "x" * 5000))
+    good(tacit("capture", "start", "--session-id", "a\nb\tc"))
+    lines = good(tacit("capture", "list")).splitlines()
+    assert len(lines) == 2
+    assert max(map(len, lines)) < 120
+    assert any(line.split()[0] == "a\ufffdb\ufffdc" for line in lines)
+
+
+def test_cli_capture_keeps_arguments_as_utf_8_whatever_the_locale(tacit: Tacit, home: Path) -> None:
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    good(tacit("capture", "start", "--session-id", "ses_ü", env=plain))
+    good(tacit("capture", "message", "ses_ü", "user", "Grüße, 1 220 °C", "--speaker", "Åsa", env=plain))
+    good(tacit("capture", "end", "ses_ü", env=plain))
+    parsed = read(home)
+    (message,) = parsed.turns
+    assert isinstance(message, Message)
+    assert (message.text, message.speaker) == ("Grüße, 1 220 °C", "Åsa")
+    assert parsed.fields["session_id"] == "ses_ü"
+    assert tacit("history", "when", "Grüße, 1", env=plain).code == 0

@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tacit.config import Config, without_secret
 from tacit.memory import Memory
+from tacit.store.checkup import checkup
+from tacit.store.home import Home
 from tests.conftest import Tacit
 
 
@@ -114,3 +118,108 @@ def test_cli_status_changes_nothing_and_speaks_json(home: Path, tacit: Tacit) ->
     assert seen["branch"] == "main"
     assert seen["transcripts"] == 0
     assert fingerprint(home) == before
+
+
+def test_cli_doctor_names_transcripts_that_are_not_as_they_were_sealed(
+    home: Path, memory: Memory, tacit: Tacit
+) -> None:
+    paths = []
+    for text in ("one", "two", "three"):
+        with memory.session() as session:
+            session.message("user", text)
+        paths.append(str(session.path))
+    assert "3 transcripts, none touched or missing" in tacit("doctor").stdout
+    (home / paths[0]).unlink()
+    (home / paths[1]).chmod(0o600)
+    (home / paths[1]).write_text("---\nforged\n")
+    before = fingerprint(home)
+    done = tacit("doctor")
+    assert done.code == 1
+    assert f"{paths[0]}: is missing. It was committed; restore it with: git -C " in done.stdout
+    assert f"{paths[1]}: is touched." in done.stdout
+    assert paths[2] not in done.stdout
+    assert fingerprint(home) == before
+
+
+def test_cli_doctor_without_git_says_so_and_looks_at_the_rest(home: Path, tacit: Tacit) -> None:
+    long_memory(home)
+    done = tacit("doctor", env={"PATH": str(home / "none")})
+    assert done.code == 1
+    assert "error  repository  not looked at" in done.stdout
+    assert "git is not installed, or not on PATH" in done.stdout
+    assert "has 221 lines" in done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_cli_doctor_names_files_that_belong_to_somebody_else(
+    home: Path, memory: Memory, tacit: Tacit
+) -> None:
+    with memory.session() as session:
+        session.message("user", "kept by root")
+    os.chown(home / str(session.path), 12345, 12345)
+    (home / ".git/refs/tags").mkdir(exist_ok=True)
+    os.chown(home / ".git/refs/tags", 12345, 12345)
+    done = tacit("doctor")
+    owner = "root, who owns the home. Give all of it back with: sudo chown -R root"
+    assert f"{session.path}: does not belong to {owner} {home}" in done.stdout
+    assert ".git/refs/tags: does not belong to" in done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.parametrize(
+    "path", ["knowledge/memory/MEMORY.md", "raw/conversations", ".git/objects", ".tacit"]
+)
+def test_cli_doctor_names_what_this_user_cannot_read(home: Path, tacit: Tacit, path: str) -> None:
+    (home / path).chmod(0)
+    try:
+        done = tacit("doctor")
+    finally:
+        (home / path).chmod(0o700)
+    assert done.code == 1
+    assert f"{path}: cannot be used by this user. Run: chmod -R u+rX {home}" in done.stdout
+
+
+def test_rights_are_looked_at_for_the_user_who_asks(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shut = [f"{home}/knowledge/memory/MEMORY.md", *(f"{home}/raw/{number}.md" for number in range(5))]
+    for file in shut:
+        Path(file).touch()
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) not in shut)
+    looked = {check.name: check for check in checkup(Home(home), Config(), lambda done, total: None)}
+    found = [str(problem) for problem in looked["rights"].problems]
+    assert found[0].startswith("knowledge/memory/MEMORY.md: cannot be used by this user. Run: chmod")
+    assert len(found) == 4
+    assert found[3] == f"{home}: 3 more like this."
+
+
+@pytest.mark.parametrize(
+    ("remote", "shown"),
+    [
+        ("https://me:secret@example.com/x.git", "https://***@example.com/x.git"),
+        ("https://token@example.com/x.git", "https://***@example.com/x.git"),
+        ("https://example.com/a@b.git", "https://example.com/a@b.git"),
+        ("git@example.com:x.git", "git@example.com:x.git"),
+        ("origin", "origin"),
+    ],
+)
+def test_an_address_is_shown_without_what_is_secret(remote: str, shown: str) -> None:
+    assert without_secret(remote) == shown
+
+
+def test_cli_doctor_shows_no_password(home: Path, tacit: Tacit) -> None:
+    text = "git: {auto_push: true, remote: 'https://me:secret@example.com/x.git'}\n"
+    assert tacit("init", str(home)).code == 0  # a copied home may not push before this
+    (home / "memory-config.yaml").write_text(text)
+    said = tacit("doctor").stdout
+    assert "commits are pushed to https://***@example.com/x.git" in said
+    assert "secret" not in said
+
+
+@pytest.mark.parametrize(
+    ("free", "shown"), [(2**30 * 3 // 2, "1.5 GB free"), (2**30 - 1, "1023 MB free"), (0, "0 MB free")]
+)
+def test_little_space_is_told_in_megabytes(
+    home: Path, monkeypatch: pytest.MonkeyPatch, free: int, shown: str
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(0, 0, free))
+    looked = {check.name: check for check in checkup(Home(home), Config(), lambda done, total: None)}
+    assert looked["disk"].found == shown

@@ -214,7 +214,7 @@ def test_json_has_the_same_answers(story: Story, tacit: Tacit) -> None:
     assert ask(tacit, "recall", NOTE, story.first) == {
         "path": NOTE, "at": story.first, "text": "# Kiln\n\nFire at 1200.\n",
     }  # fmt: skip
-    assert ask(tacit, "snapshot", "v1") == {"tag": "memory/milestone/v1"}
+    assert ask(tacit, "snapshot", "v1") == {"tag": "memory/milestone/v1", "not_in_it": []}
     tags = ask(tacit, "tags")
     assert isinstance(tags, list)
     assert {"tag": "memory/milestone/v1", "commit": story.third, "when": at[2]} in tags
@@ -230,14 +230,20 @@ def test_json_has_the_same_answers(story: Story, tacit: Tacit) -> None:
     [
         (["when", " "], 2, "Say what to look for"),
         (["blame", "knowledge/none.md"], 2, "is not in the history"),
-        (["blame", "/etc/passwd"], 1, "is not relative to the home"),
-        (["blame", "../x"], 1, "it leaves the home"),
+        (["blame", "/etc/passwd"], 2, "is not relative to the home"),
+        (["blame", "../x"], 2, "it leaves the home"),
+        (["blame", "knowledge/../../x"], 2, "it leaves the home"),
+        (["blame", ""], 2, "The path is empty"),
         (["diff", "someday"], 2, "is not a moment in the history. Give a date"),
         (["recall", "knowledge/none.md", "HEAD"], 2, "did not exist at HEAD"),
-        (["recall", ".git/config", "HEAD"], 1, "not places for notes"),
-        (["undo", "0123456789"], 2, "is not a moment"),
-        (["undo", "1970-01-01"], 2, "There is no commit at 1970-01-01"),
-        (["snapshot", ".."], 2, "cannot be part of a tag"),
+        (["recall", ".git/config", "HEAD"], 2, "not places for notes"),
+        (["undo", "0123456789"], 2, "is not a commit, and only commits are undone"),
+        (["undo", "1970-01-01"], 2, "is not a commit"),
+        (["undo", "yesterday"], 2, "is not a commit"),
+        (["snapshot", ".."], 2, "cannot be the name of a snapshot"),
+        (["snapshot", "x" * 300], 2, "cannot be the name of a snapshot. Use at most 200"),
+        (["snapshot", "x/y"], 2, "cannot be the name of a snapshot"),
+        (["snapshot", "--", "-d"], 2, "cannot be the name of a snapshot"),
     ],
 )
 def test_what_cannot_be_answered_is_refused_in_words(
@@ -254,3 +260,33 @@ def test_asking_the_past_changes_nothing(story: Story, tacit: Tacit) -> None:
     for arguments in (["when", "Fire"], ["blame", NOTE], ["diff", "1 day"], ["today"], ["tags"]):
         assert tacit("history", *arguments).code == 0
     assert (user(story.home, "status", "--porcelain"), user(story.home, "for-each-ref")) == before
+
+
+def test_a_file_may_be_named_as_the_home_the_machine_or_the_current_folder_has_it(
+    story: Story, tacit: Tacit, tmp_path: Path
+) -> None:
+    expected = tacit("history", "blame", NOTE).stdout
+    (tmp_path / "link").symlink_to(story.home)
+    for path, here in (
+        (str(story.home / NOTE), tmp_path),
+        (str(tmp_path / "link" / NOTE), tmp_path),
+        ("kiln.md", story.home / "knowledge/projects"),
+        ("../projects/kiln.md", story.home / "knowledge/projects"),
+        (NOTE, story.home / "knowledge/projects"),
+        (NOTE, tmp_path),
+        ("./knowledge/memory/../projects/kiln.md", tmp_path),
+    ):
+        ran = tacit("history", "blame", path, cwd=here)
+        assert (ran.code, ran.stdout) == (0, expected), path
+        assert tacit("history", "recall", path, "HEAD", cwd=here).code == 0
+
+
+def test_a_snapshot_tells_which_edits_are_not_in_it(story: Story, tacit: Tacit) -> None:
+    (story.home / NOTE).write_text("edited\n")
+    ran = tacit("history", "snapshot", "v1")
+    assert ran.code == 0
+    assert ran.stderr == (
+        f"warning: 1 edited note is not in it: {NOTE}\n"
+        "To have such edits in a snapshot, run `tacit run commit` before it.\n"
+    )
+    assert ask(tacit, "snapshot", "v2") == {"tag": "memory/milestone/v2", "not_in_it": [NOTE]}

@@ -257,3 +257,93 @@ def test_names_that_are_not_unicode_can_be_printed(home: Path, tacit: Tacit) -> 
     ran = tacit("run", "commit", "--dry-run", env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C"})
     assert ran.code == 0
     assert ran.stdout.strip().startswith("add  knowledge/")
+
+
+def shell(home: Path, command: str) -> subprocess.CompletedProcess[str]:
+    """`tacit` in this home, started by a shell that can close and redirect its streams."""
+    called = f"{sys.executable} -m tacit"
+    environment = {**os.environ, "TACIT_HOME": str(home)}
+    return subprocess.run(
+        ["sh", "-c", command.replace("tacit", called)], capture_output=True, text=True, env=environment
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("tacit status >&-", 0),
+        ("tacit status --json >&-", 0),
+        ("tacit --version >&-", 0),
+        ("tacit --help <&- >&-", 0),
+        ("tacit bogus >&-", 2),
+        ("tacit status <&- >&- 2>&-", 0),
+        ("tacit run commit <&- >&- 2>&-", 0),
+        ("tacit verify <&- 2>&-", 0),
+    ],
+)
+def test_closed_streams_change_neither_the_exit_code_nor_anything_else(
+    home: Path, command: str, code: int
+) -> None:
+    ran = shell(home, command)
+    assert ran.returncode == code
+    assert "Traceback" not in ran.stderr
+
+
+def test_with_stderr_closed_its_words_go_nowhere_else(home: Path) -> None:
+    ran = shell(home, "tacit bogus 2>&-")
+    assert (ran.returncode, ran.stdout) == (2, "")
+
+
+def test_what_is_printed_with_streams_closed_does_not_land_in_a_file(home: Path) -> None:
+    before = (home / "memory-config.yaml").read_bytes()
+    assert shell(home, "tacit capture start --session-id ses_1 <&- >&- 2>&-").returncode == 0
+    assert shell(home, "tacit capture message ses_1 user hello <&- >&- 2>&-").returncode == 0
+    assert shell(home, "tacit capture end ses_1 <&- >&- 2>&-").returncode == 0
+    assert (home / "memory-config.yaml").read_bytes() == before
+    assert shell(home, "tacit verify").stdout == "1 transcript: 1 proved.\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "arguments", ["--help", "--version", "status", "status --json", "status --help", "config", "history tags"]
+)
+def test_output_that_cannot_be_written_is_said_in_one_line(
+    home: Path, arguments: str, unbuffered: str
+) -> None:
+    ran = shell(home, f"PYTHONUNBUFFERED={unbuffered} tacit {arguments} >/dev/full")
+    said = "tacit: cannot write to standard output: No space left on device\n"
+    assert (ran.returncode, ran.stderr) == (1, said)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_messages_that_cannot_be_written_leave_the_exit_code_alone(home: Path) -> None:
+    assert shell(home, "tacit bogus 2>/dev/full").returncode == 2
+    assert shell(home, "tacit status 2>/dev/full").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("fatal: cannot lock ref 'x': Read-only file system", "The file system is read-only"),
+        ("error: unable to write file: No space left on device", "The disk is full"),
+        ("fatal: Unable to create '/x.lock': Permission denied", "This user may not write there"),
+    ],
+)
+def test_what_git_says_about_the_disk_is_said_in_words(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], said: str, words: str
+) -> None:
+    def fail(_options: object) -> int:
+        raise GitError("git update-ref failed.", said)
+
+    monkeypatch.setattr(status, "run", fail)
+    assert main(["status", "--home", str(home)]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"tacit: git update-ref failed. {words}")
+    assert "fatal" not in told
+
+
+def test_what_is_missing_is_named_in_plain_words(tacit: Tacit) -> None:
+    assert "required: WORK" in tacit("run").stderr
+    assert "required: HOOK" in tacit("hook").stderr
+    assert "argument WORK: invalid choice: 'x'" in tacit("run", "x").stderr

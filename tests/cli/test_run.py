@@ -147,6 +147,7 @@ def test_quiet_prints_only_problems(home: Path, tacit: Tacit) -> None:
 def test_auto_push_from_the_config_reaches_a_local_repository(home: Path, tacit: Tacit) -> None:
     remote = home.parent / "remote.git"
     user(home, "init", "-q", "--bare", "-b", "main", str(remote))
+    assert tacit("init", str(home)).code == 0  # a copied home may not push before this
     (home / "memory-config.yaml").write_text(f"git: {{auto_push: true, remote: {remote}}}\n")
     ran = tacit("run", "commit")
     assert (ran.code, ran.stderr) == (0, "")

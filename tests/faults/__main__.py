@@ -56,7 +56,8 @@ def writers(options: argparse.Namespace) -> Iterator[Trial]:
 
 def repositories(options: argparse.Namespace) -> Iterator[Trial]:
     """broken repositories"""
-    yield lambda: try_cases("repositories", "broken repositories", broken.CASES)
+    yield lambda: try_cases("repositories", "broken repositories that are mended", broken.MENDED)
+    yield lambda: try_cases("repositories", "broken repositories that are explained", broken.EXPLAINED)
 
 
 def disk(options: argparse.Namespace) -> Iterator[Trial]:

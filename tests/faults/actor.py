@@ -20,6 +20,8 @@ from tacit.cli.main import main as command_line
 from tests.faults.homes import fill
 from tests.faults.said import NOTE, SHARED, acknowledge, note_of, text_of, version_of
 
+_NOBODY = 65534
+
 
 def turn(home: Path, acks: Path, name: str) -> None:
     """One whole conversation, said once: start, message, tool, message, end."""
@@ -98,6 +100,18 @@ def leave(home: Path, acks: Path, name: str) -> None:
     os._exit(1)
 
 
+def demoted(home: Path, acks: Path, name: str) -> None:
+    """A turn by a user who may only read. A turn elsewhere comes first: this Python may be out of that
+    user's reach, so everything has to be loaded by then."""
+    elsewhere = home.with_name("elsewhere")
+    tacit.init(elsewhere)
+    turn(elsewhere, elsewhere.with_name("elsewhere.acks"), name)
+    os.setgroups([])
+    os.setgid(_NOBODY)
+    os.setuid(_NOBODY)
+    turn(home, acks, name)
+
+
 def init(home: Path, acks: Path, name: str) -> None:
     tacit.init(home)
     acknowledge(acks, "init")
@@ -129,27 +143,38 @@ def _next_version(memory: tacit.Memory) -> int:
 
 
 def turns(home: Path, acks: Path, name: str) -> None:
-    """Whole turns without end: a conversation, a note, now and then the work that is due."""
+    """Whole turns without end."""
     memory = tacit.open(home)
     for number in count():
-        session = memory.session(session_id=f"{name}-{number}", channel="test", model="none")
-        for part in _parts(session, f"{name}-{number}"):
-            part()
-            acknowledge(acks, f"{name}-{number}.{part.__name__}")
-        acknowledge(acks, f"note {_next_version(memory)}")
-        _end(session, acks)
-        if number % 4 == 3:
-            memory.work()
-            acknowledge(acks, "work")
+        _whole_turn(memory, acks, name, number)
+
+
+def _whole_turn(memory: tacit.Memory, acks: Path, name: str, number: int) -> None:
+    """A conversation, a note, now and then the work that is due."""
+    session = memory.session(session_id=f"{name}-{number}", channel="test", model="none")
+    for part in _parts(session, f"{name}-{number}"):
+        part()
+        acknowledge(acks, f"{name}-{number}.{part.__name__}")
+    acknowledge(acks, f"note {_next_version(memory)}")
+    _end(session, acks)
+    if number % 4 == 3:
+        memory.work()
+        acknowledge(acks, "work")
 
 
 def life(home: Path, acks: Path, name: str) -> None:
-    """From nothing: a new home, then turns without end, with packing at each pass of work."""
+    """From nothing: a new home, then turns without end, with packing at each pass of work. Beside them one
+    conversation that never ends: what is said in it is kept by the sync of its record alone."""
     init(home, acks, name)
     fill(home)
-    tacit.open(home).write(NOTE, note_of(1), replacing=None)
+    memory = tacit.open(home)
+    memory.write(NOTE, note_of(1), replacing=None)
     acknowledge(acks, "note 1")
-    turns(home, acks, name)
+    endless = memory.session(session_id=f"{name}-endless", channel="test")
+    for number in count():
+        endless.message("user", text_of(f"{name}-endless.{number}"))
+        acknowledge(acks, f"{name}-endless.{number}")
+        _whole_turn(memory, acks, name, number)
 
 
 def crowd(home: Path, acks: Path, name: str) -> None:
@@ -188,7 +213,20 @@ def _edit_shared(memory: tacit.Memory, acks: Path, name: str) -> None:
 
 OPERATIONS: dict[str, Callable[[Path, Path, str], None]] = {
     operation.__name__: operation
-    for operation in (turn, stubborn, commands, leave, init, adopt, commit, write, turns, life, crowd)
+    for operation in (
+        turn,
+        stubborn,
+        commands,
+        leave,
+        demoted,
+        init,
+        adopt,
+        commit,
+        write,
+        turns,
+        life,
+        crowd,
+    )
 }
 
 

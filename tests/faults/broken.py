@@ -10,8 +10,6 @@ from __future__ import annotations
 import io
 import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -24,7 +22,7 @@ from tests.faults import homes, inject, invariants
 from tests.faults.cases import Case, differences, picture
 from tests.faults.homes import must
 from tests.faults.invariants import Kept
-from tests.faults.machine import ROOT, Impossible, acknowledgements, environment, need_root
+from tests.faults.machine import acknowledgements, need_root
 from tests.faults.said import acknowledged, text_of
 
 _NOBODY = 65534
@@ -46,17 +44,29 @@ def _old(lock: Path) -> None:
 
 
 def _die_with_the_branch_locked(home: Path) -> None:
-    """A real death: a turn is killed at later and later calls, on copies, until git held the branch."""
-    with acknowledgements() as acks:
-        for at in range(80, 120):
-            copy = home.with_name(f"copy-{at}")
-            shutil.copytree(home, copy, symlinks=True)
-            inject.run(["turn", str(copy), str(acks)], copy, inject.Fault("kill", at))
-            if (copy / ".git/refs/heads/main.lock").exists():
-                shutil.rmtree(home)
-                copy.rename(home)
-                return
+    """A real death: a turn on a copy tells when git takes the branch; others are killed about then, until
+    one has left the lock. (The number of calls differs a little from run to run.)"""
+    names = [call.path for call in _turn_on_a_copy(home, inject.Fault()).calls]
+    taken = names.index(".git/refs/heads/main.lock") + 1
+    for at in range(taken - 2, taken + 9):
+        _turn_on_a_copy(home, inject.Fault("kill", at))
+        if (_copy_of(home) / ".git/refs/heads/main.lock").exists():
+            shutil.rmtree(home)
+            _copy_of(home).rename(home)
+            return
     raise RuntimeError("no kill left the branch locked")
+
+
+def _copy_of(home: Path) -> Path:
+    return home.with_name("copy")
+
+
+def _turn_on_a_copy(home: Path, fault: inject.Fault) -> inject.Ran:
+    copy = _copy_of(home)
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(home, copy, symlinks=True)
+    with acknowledgements() as acks:
+        return inject.run(["turn", str(copy), str(acks)], copy, fault)
 
 
 def _empty(file: Path) -> None:
@@ -170,38 +180,25 @@ def _not_ours(folder: Path) -> Iterator[str]:
     for file in (home, *home.rglob("*")):
         file.chmod(file.stat().st_mode | (0o055 if file.is_dir() else 0o044))
     before = picture(home)
-    if not _reachable(Path(sys.executable)):
-        raise Impossible("this Python is not reachable for other users")
     with acknowledgements() as acks:
-        acks.parent.chmod(0o777)
-        acks.chmod(0o666)
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.faults.actor", "turn", str(home), str(acks)],
-            env=environment(folder),
-            cwd=ROOT,
-            user=_NOBODY,
-            capture_output=True,
-            text=True,
-        )
+        process = inject.start(["demoted", str(home), str(acks)], folder)
+        error = process.communicate()[1].decode("utf-8", "replace")
         if acknowledged(acks):
             yield "something was acknowledged that cannot have been written"
-    if done.returncode != 1 or "may not write" not in done.stderr:
-        yield f"the refusal is not explained: {done.returncode} {invariants.last_line(done.stderr)}"
+    if process.returncode != 1 or "may not write" not in error:
+        yield f"the refusal is not explained: {process.returncode} {invariants.last_line(error)}"
     yield from (f"changed: {path}" for path in differences(before, picture(home)))
-
-
-def _reachable(program: Path) -> bool:
-    folders = [*program.parents, *program.resolve().parents, *ROOT.parents]
-    return all(folder.stat().st_mode & 0o001 for folder in folders)
 
 
 def _case(damage: Damage) -> Case:
     return Case(damage.name, lambda folder: _mended(damage, folder))
 
 
-CASES = (
-    Case("stale index.lock", _index_lock),
+MENDED = (
     *(_case(damage) for damage in DAMAGES),
     Case("repository owned by another user, we are root", _given_away),
+)
+EXPLAINED = (
+    Case("stale index.lock", _index_lock),
     Case("repository owned by another user, we may only read", _not_ours),
 )

@@ -402,3 +402,32 @@ def test_an_entry_of_a_submodule_is_left_as_it_is(home: Path, trap: Trap) -> Non
     worked = memory.work()
     assert Git(home).tree("HEAD")["knowledge/x"].mode == "160000"
     assert [problem.where for problem in worked.problems] == ["knowledge/x"]
+
+
+# ---------------------------------------------------------------- objects that are missing
+
+
+def _missing_object(home: Path, trap: Trap) -> str:
+    """A partial clone whose remote is a command, allowed by name, and a note that only it could bring."""
+    configured(
+        "core.repositoryFormatVersion=1", "extensions.partialClone=evil", "remote.evil.promisor=true",
+        f"remote.evil.url=ext::touch {trap.mark}", "protocol.ext.allow=always", "protocol.file.allow=always",
+    )(home, trap)  # fmt: skip
+    path = "knowledge/identity/USER.md"
+    name = user(home, "rev-parse", f"HEAD:{path}").strip()
+    (home / ".git/objects" / name[:2] / name[2:]).unlink()
+    return path
+
+
+def test_a_missing_object_is_never_fetched_from_where_the_repository_says(home: Path, trap: Trap) -> None:
+    path = _missing_object(home, trap)
+    assert Git(home).read("HEAD", path) is None
+    tacit.open(home).work()
+    assert not trap.mark.exists()
+
+
+def test_a_careless_git_does_fetch_it(home: Path, trap: Trap) -> None:
+    """Else the test above would prove nothing."""
+    path = _missing_object(home, trap)
+    subprocess.run(["git", "cat-file", "blob", f"HEAD:{path}"], cwd=home, capture_output=True)
+    assert trap.mark.exists()

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tacit.errors import GitError
-from tacit.store.git import EXECUTABLE, Blob, Change, Git, Planned, blob_name
+from tacit.store import files
+from tacit.store.git import EXECUTABLE, Blob, Change, Git, Planned, blob_name, masked
 
 NOON = datetime(2026, 2, 16, 12, 0, tzinfo=timezone(timedelta(hours=1)))
 ODD_NAMES = [
@@ -314,6 +315,75 @@ def test_a_linked_work_tree_is_committed_to_like_any_other(git: Git, tmp_path: P
     assert git.resolve("refs/heads/main") != name
 
 
+def test_a_linked_work_tree_finds_what_it_shares(git: Git, tmp_path: Path) -> None:
+    commit(git, Change("a.md", b"1"))
+    user(git.root, "worktree", "add", "-q", "-b", "explore/side", str(tmp_path / "side"))
+    side = Git(tmp_path / "side")
+    assert side.common.resolve() == git.directory.resolve()
+    assert side.directory != side.common
+    assert git.common == git.directory
+    assert side.looks_sound()
+    side.init("main")
+    assert (side.branch(), git.branch()) == ("explore/side", "main")
+    commit(side, Change("b.md", b"2"))
+    assert not side.pack()
+
+
+@pytest.fixture
+def long_names(tmp_path: Path) -> Git:
+    """A repository that names its objects with SHA-256."""
+    root = tmp_path / "sha256"
+    subprocess.run(["git", "init", "-q", "-b", "main", "--object-format=sha256", str(root)], check=True)
+    return Git(root)
+
+
+def test_a_repository_with_long_names_is_committed_to_and_its_index_told(long_names: Git) -> None:
+    git = long_names
+    blob = Blob("100644", blob_name(b"1", git.algorithm))
+    first = commit(git, Change("a.md", b"1"), Change("b.md", b"1"))
+    assert git.update_index([("a.md", blob), ("b.md", blob)])
+    commit(git, Change("b.md", None))
+    assert git.update_index([("b.md", None)])
+    assert git.index_entries(["a.md", "b.md"]) == {"a.md": blob}
+    assert git.staged() == set()
+    git.set_ref("refs/tags/t", first)
+    git.set_ref("refs/tags/t", None, old=first)
+
+
+def test_the_index_is_asked_about_few_paths_and_about_many(git: Git) -> None:
+    commit(git, *(Change(f"{n}.md", b"1") for n in range(300)))
+    user(git.root, "read-tree", "HEAD")
+    blob = Blob("100644", blob_name(b"1"))
+    assert git.index_entries(["7.md", "none.md"]) == {"7.md": blob}
+    assert git.index_entries([f"{n}.md" for n in range(299)]) == {f"{n}.md": blob for n in range(299)}
+    assert git.index_entries([]) == {}
+
+
+@pytest.mark.parametrize("count", [1, 150])
+def test_every_folder_that_holds_a_new_object_or_name_is_synced(
+    git: Git, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    user(git.root, "symbolic-ref", "HEAD", "refs/heads/explore/deep/idea")
+    synced: set[Path] = set()
+    monkeypatch.setattr(files, "fsync_directory", lambda path: synced.add(Path(path)))
+    commit(git, *(Change(f"{n}/a.md", b"%d" % n) for n in range(count)))
+    objects = {file.parent for file in (git.directory / "objects").rglob("*") if file.is_file()}
+    names = {git.directory / "refs/heads" / name for name in (".", "explore", "explore/deep")}
+    assert synced >= objects | names | {git.directory / "objects"}
+    assert len(objects) == (4 if count == 1 else 1)
+
+
+def test_folders_without_new_objects_are_not_synced(git: Git, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit(git, *(Change(f"{n}.md", b"%d" % n) for n in range(50)))
+    old = [folder for folder in (git.directory / "objects").iterdir() if len(folder.name) == 2]
+    for folder in old:
+        os.utime(folder, (1, 1))
+    synced: set[Path] = set()
+    monkeypatch.setattr(files, "fsync_directory", lambda path: synced.add(Path(path)))
+    commit(git, Change("new.md", b"new"))
+    assert len(synced & set(old)) <= 3
+
+
 # ---------------------------------------------------------------- push
 
 
@@ -370,6 +440,18 @@ def test_push_never_forces(git: Git, remote: Path, tmp_path: Path) -> None:
 def test_push_to_nowhere_is_told_and_not_raised(git: Git, tmp_path: Path) -> None:
     commit(git, Change("a.md", b"1"))
     assert "does not appear to be a git repository" in git.push(str(tmp_path / "none.git"))
+
+
+def test_push_never_shows_a_password(git: Git) -> None:
+    commit(git, Change("a.md", b"1"))
+    said = git.push("http://ada:hunter2@127.0.0.1:1/x.git")
+    assert said
+    assert "hunter2" not in said
+
+
+def test_what_is_shown_of_an_address_leaves_out_who_and_the_password() -> None:
+    assert masked("to 'https://ada:p@ss@h.org/x.git': no") == "to 'https://***@h.org/x.git': no"
+    assert masked("git@h.org:x.git https://h.org/a@b") == "git@h.org:x.git https://h.org/a@b"
 
 
 def test_push_is_not_led_to_another_repository_by_the_environment(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
@@ -11,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tacit.config import Config
-from tacit.errors import TacitError, UnsafePath, UsageError
+from tacit.errors import GitError, TacitError, UnsafePath, UsageError
 from tacit.memory import Memory
+from tacit.store import lfs
 from tacit.store.committer import Committer
 from tacit.store.git import Git
 from tacit.store.history import History
@@ -219,6 +221,8 @@ def test_diff_between_dates_tells_what_was_added_and_removed(kiln: Story) -> Non
         ("2030-02-17T09:00:00+00:00", "02-17 10:00"),
         ("2030-02-17 10:00", "02-17 10:00"),
         ("9999-12-31", "02-18 11:00"),
+        ("now", "02-18 11:00"),
+        ("today", "02-18 11:00"),
         ("HEAD", "02-18 11:00"),
         ("main", "02-18 11:00"),
     ],
@@ -464,8 +468,106 @@ def test_undo_leaves_the_users_other_work_alone(story: Story) -> None:
 
 
 def test_undo_of_an_unknown_commit_says_so(story: Story) -> None:
-    with pytest.raises(UsageError, match="is not a moment"):
+    with pytest.raises(UsageError, match="is not a commit"):
         story.history.undo("0123456789")
+
+
+@pytest.mark.parametrize(
+    "name", ["2030-02-18", "1 day", "yesterday", "now", "HEAD", "main", "memory/x", "abcd"]
+)
+def test_undo_takes_a_commit_and_no_other_moment(kiln: Story, name: str) -> None:
+    user(kiln.home, "tag", "memory/x")
+    user(kiln.home, "tag", "abcd")  # a tag that looks like the name of a commit
+    before = kiln.state()
+    with pytest.raises(UsageError, match="is not a commit"):
+        kiln.history.undo(name)
+    assert kiln.state() == before
+
+
+def test_an_undo_whose_second_file_is_refused_puts_the_first_back(story: Story, tmp_path: Path) -> None:
+    story.write("02-16 09:00", ("knowledge/a.md", "one\n"), ("knowledge/z/b.md", "one\n"))
+    bad = story.write("02-17 09:00", ("knowledge/a.md", "two\n"), ("knowledge/z/b.md", None))
+    (story.home / "knowledge/z").rmdir()
+    (story.home / "knowledge/z").symlink_to(tmp_path)
+    before = story.state()
+    with pytest.raises(UnsafePath):
+        story.history.undo(bad)
+    assert story.state() == before
+    assert not (tmp_path / "b.md").exists()
+
+
+def test_an_undo_whose_commit_fails_puts_every_file_back(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story.write("02-16 09:00", ("knowledge/a.md", "one\n"), ("knowledge/b.md", "one\n"))
+    bad = story.write("02-17 09:00", ("knowledge/a.md", "two\n"), ("knowledge/b.md", None))
+    bad_file = story.home / "knowledge/a.md"
+    bad_file.chmod(0o640)
+    before = story.state()
+
+    def fail(*_: object) -> str:
+        raise GitError("no")
+
+    monkeypatch.setattr(Committer, "commit", fail)
+    with pytest.raises(GitError):
+        story.history.undo(bad)
+    assert story.state() == before
+    assert bad_file.stat().st_mode & 0o777 == 0o640
+
+
+def test_undo_keeps_and_restores_what_may_be_run(story: Story) -> None:
+    story.write("02-16 09:00", ("knowledge/run.sh", "one\n"), ("knowledge/gone.sh", "x\n"))
+    for name in ("run.sh", "gone.sh"):
+        (story.home / "knowledge" / name).chmod(0o755)
+    runnable = story.write("02-16 10:00")
+    bad = story.write("02-17 09:00", ("knowledge/run.sh", "two\n"), ("knowledge/gone.sh", None))
+    story.history.undo(bad)
+    for name in ("run.sh", "gone.sh"):
+        assert (story.home / "knowledge" / name).stat().st_mode & 0o100
+        assert user(story.home, "ls-tree", "HEAD", f"knowledge/{name}").startswith("100755")
+    assert story.status() == ""
+    story.history.undo(runnable)
+    assert not (story.home / "knowledge/run.sh").stat().st_mode & 0o111
+    assert (story.home / "knowledge/run.sh").read_text() == "one\n"
+    assert story.status() == ""
+
+
+PICTURE = "attachments/kiln.png"
+
+
+@pytest.fixture
+def large(story: Story, monkeypatch: pytest.MonkeyPatch) -> Story:
+    """A picture that git-lfs keeps, and its deletion."""
+    monkeypatch.setattr(lfs, "is_installed", lambda: True)
+    story.write("02-16 09:00", (PICTURE, "the picture"))
+    assert lfs.is_pointer(user(story.home, "show", f"HEAD:{PICTURE}").encode())
+    return story
+
+
+def test_undo_of_a_deleted_attachment_brings_back_its_bytes_and_not_the_pointer(large: Story) -> None:
+    bad = large.write("02-17 09:00", (PICTURE, None))
+    again = large.history.undo(bad)
+    assert (large.home / PICTURE).read_text() == "the picture"
+    assert user(large.home, "show", f"HEAD:{PICTURE}").encode() == lfs.pointer(b"the picture")
+    assert large.memory.note_changes().edits == ()
+    large.history.undo(again)
+    assert not (large.home / PICTURE).exists()
+
+
+def test_undo_of_an_attachment_whose_bytes_are_elsewhere_is_refused(large: Story) -> None:
+    bad = large.write("02-17 09:00", (PICTURE, None))
+    shutil.rmtree(large.home / ".git/lfs")
+    before = large.state()
+    with pytest.raises(UsageError, match="git lfs fetch --all"):
+        large.history.undo(bad)
+    assert large.state() == before
+
+
+def test_when_shows_what_was_said_rather_than_a_title_made_from_it(story: Story) -> None:
+    with story.memory.session() as session:
+        session.message("user", "quokka")
+    (found,) = story.history.when("quokka")
+    assert (found.path, found.line) == (session.path, "quokka")
 
 
 # ---------------------------------------------------------------- settings of the repository

@@ -10,6 +10,7 @@ import pytest
 
 from tacit.memory import Memory
 from tacit.store import lfs
+from tacit.store.git import Git
 
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40
 NAME = "attachments/2026/10/kiln.png"
@@ -87,3 +88,46 @@ def test_the_real_git_lfs_accepts_what_was_committed(home: Path, memory: Memory)
         subprocess.run(["git", "-C", home, *arguments], check=True, capture_output=True)
     status = subprocess.run(["git", "-C", home, "status", "--porcelain"], capture_output=True, check=True)
     assert status.stdout == b""
+
+
+@pytest.mark.skipif(shutil.which("git-lfs") is None, reason="git-lfs is not installed")
+@pytest.mark.parametrize("named", [False, True])
+def test_push_sends_attachments_too_and_runs_no_hook(home: Path, memory: Memory, named: bool) -> None:
+    remote = home.parent / "remote.git"
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(remote)], check=True)
+    subprocess.run(["git", "-C", home, "remote", "add", "backup", str(remote)], check=True)
+    hook = home / ".git/hooks/pre-push"
+    hook.write_text(f"#!/bin/sh\ntouch {home.parent}/SPRUNG\n")
+    hook.chmod(0o755)
+    before = {file: file.read_bytes() for file in (home / ".git/hooks").iterdir()}
+    put(home)
+    memory.work()
+    assert memory.git.push("backup" if named else str(remote)) == ""
+    sent = [file.read_bytes() for file in (remote / "lfs/objects").rglob("*") if file.is_file()]
+    assert sent == [PICTURE]
+    assert not (home.parent / "SPRUNG").exists()
+    assert {file: file.read_bytes() for file in (home / ".git/hooks").iterdir()} == before
+
+
+@pytest.mark.skipif(shutil.which("git-lfs") is None, reason="git-lfs is not installed")
+def test_attachments_that_cannot_be_sent_are_told_and_the_branch_goes_out_all_the_same(
+    home: Path, memory: Memory
+) -> None:
+    remote = home.parent / "remote.git"
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(remote)], check=True)
+    put(home)
+    memory.work()
+    shutil.rmtree(home / ".git/lfs/objects")
+    (home / ".git/lfs/objects").mkdir()
+    assert memory.git.push(str(remote)).startswith("attachments were not sent: ")
+    tip = subprocess.run(["git", "-C", remote, "rev-parse", "main"], capture_output=True, text=True)
+    assert tip.stdout.strip() == memory.git.head()
+
+
+def test_the_bytes_are_kept_where_all_work_trees_of_a_repository_share_them(home: Path) -> None:
+    side = home.parent / "side"
+    subprocess.run(["git", "-C", home, "worktree", "add", "-q", "-b", "side", str(side)], check=True)
+    lfs.store(Git(side).directory, PICTURE)
+    assert [file.read_bytes() for file in (home / ".git/lfs/objects").rglob("*") if file.is_file()] == [
+        PICTURE
+    ]

@@ -72,7 +72,9 @@ def test_sessions_are_told_apart_open_left_open_and_waiting(home: Path, memory: 
     session = memory.session()
     session.message("user", "talking")
     assert session.path is not None
-    assert (seen(home).open, seen(home).left_open, seen(home).waiting) == ([session.path], [], [])
+    assert session.session_id is not None
+    alive = [(session.session_id, session.path)]
+    assert (seen(home).open, seen(home).left_open, seen(home).waiting) == (alive, [], [])
     path, live = session.path, session._live
     assert live is not None
     live.close()  # what the kernel does when the process dies
@@ -90,7 +92,7 @@ def test_sessions_are_told_apart_open_left_open_and_waiting(home: Path, memory: 
 def test_a_session_of_the_command_line_is_open_though_nobody_holds_it(home: Path, memory: Memory) -> None:
     session = memory.session(session_id="ses_cli", detached=True)
     session.detach()
-    assert seen(home).open == ["ses_cli (no message yet)"]
+    assert seen(home).open == [("ses_cli", "")]
 
 
 @pytest.mark.parametrize(
@@ -130,3 +132,56 @@ def test_status_prints_what_was_seen(home: Path, memory: Memory, tacit: Tacit) -
     assert lines[3].endswith(", 1 edited since the last commit")
     value = json.loads(tacit("status", "--json").stdout)
     assert (value["branch"], value["transcripts"], value["edited"]) == ("main", 1, 1)
+
+
+def test_the_state_of_a_session_is_read_from_the_file_and_not_from_its_rights(
+    home: Path, memory: Memory
+) -> None:
+    session = memory.session(session_id="ses_1", detached=True)
+    session.message("user", "talking")
+    assert session.path is not None
+    (home / session.path).chmod(0o400)
+    assert (seen(home).open, seen(home).waiting) == ([("ses_1", session.path)], [])
+    (home / ".git/MERGE_HEAD").write_text("x")
+    session.end()
+    (home / session.path).chmod(0o600)
+    assert (seen(home).open, seen(home).waiting) == ([], [session.path])
+
+
+def test_the_last_transcript_is_the_last_by_time(home: Path) -> None:
+    folder = home / "raw/conversations/2026/02/16"
+    folder.mkdir(parents=True)
+    for number, name in enumerate(("1845-ses_z-x.md", "1845-ses_a-x.md", "0900-ses_b-x.md")):
+        (folder / name).write_text("x\n")
+        os.utime(folder / name, (number, number))
+    (home / "raw/conversations/z by hand.md").write_text("x\n")
+    assert seen(home).last_transcript == "raw/conversations/2026/02/16/1845-ses_a-x.md"
+
+
+@pytest.mark.parametrize("version", ["2", "3", "4"])
+def test_notes_that_git_has_just_written_are_not_edited(home: Path, tmp_path: Path, version: str) -> None:
+    clone = tmp_path / "clone"
+    user(home, "clone", "-q", str(home), str(clone))
+    user(clone, "update-index", f"--index-version={version}")
+    os.utime(clone / ".git/logs/refs/heads/main", (1, 1))  # as in a clone that takes long
+    os.utime(clone / ".git/refs/heads/main", (1, 1))
+    assert seen(clone).edited == (0 if version != "4" else seen(clone).notes)
+    edit(clone / "knowledge/people/_index.md")
+    assert seen(clone).edited == (1 if version != "4" else seen(clone).notes)
+
+
+@pytest.mark.parametrize("data", [b"", b"DIRC", b"DIRC\0\0\0\2\xff\xff\xff\xff", b"x" * 500])
+def test_a_damaged_index_is_passed_over(home: Path, data: bytes) -> None:
+    (home / ".git/index").write_bytes(data)
+    edit(home / "knowledge/people/_index.md")
+    assert seen(home).edited == 1
+
+
+def test_status_is_aligned_and_tells_ids_and_paths_of_open_sessions(tacit: Tacit) -> None:
+    assert tacit("capture", "start", "--session-id", "ses_1").code == 0
+    assert tacit("capture", "start", "--session-id", "ses_2").code == 0
+    assert tacit("capture", "message", "ses_2", "user", "hello").code == 0
+    lines = tacit("status").stdout.splitlines()
+    (path,) = [session["path"] for session in json.loads(tacit("status", "--json").stdout)["open"][1:]]
+    assert lines[4:] == ["open         ses_1  (no message yet)", f"open         ses_2  {path}"]
+    assert {line[:13].rstrip().islower() for line in lines} == {True}

@@ -14,7 +14,8 @@ import pytest
 
 import tacit
 from tacit.store.committer import Committer
-from tacit.store.git import Change, Git, Planned
+from tacit.store.git import Blob, Change, Git, Planned, blob_name
+from tacit.store.gitwork import GitWork
 from tacit.store.home import Home
 from tacit.store.repair import findings, repair
 
@@ -271,3 +272,129 @@ def test_an_old_index_lock_is_named_but_never_removed_for_the_user(lived_in: Pat
     assert [(finding.problem.where, finding.mend) for finding in found] == [(".git/index.lock", None)]
     assert repair(Home(lived_in), Git(lived_in)) == []
     assert (lived_in / ".git/index.lock").exists()
+
+
+def test_a_config_that_git_cannot_read_is_explained_and_costs_nobody_their_index(lived_in: Path) -> None:
+    (lived_in / "staged.txt").write_text("mine\n")
+    user(lived_in, "add", "staged.txt")
+    config = (lived_in / ".git/config").read_text()
+    before = (lived_in / ".git/index").read_bytes()
+    (lived_in / ".git/config").write_text(config + "[broken\n")
+    (found,) = findings(Home(lived_in), Git(lived_in))
+    assert (found.problem.where, found.mend) == (".git/config", None)
+    assert "bad config line" in found.problem.what
+    assert repair(Home(lived_in), Git(lived_in)) == []
+    assert (lived_in / ".git/index").read_bytes() == before
+    (lived_in / ".git/config").write_text(config)
+    assert user(lived_in, "diff", "--cached", "--name-only") == "staged.txt\n"
+
+
+@pytest.mark.parametrize("line", ["[core]\n\tbare = perhaps\n", "[extensions]\n\tnosuch = 1\n"])
+def test_a_value_that_git_cannot_use_is_explained_too(lived_in: Path, line: str) -> None:
+    with (lived_in / ".git/config").open("a") as file:
+        file.write("[core]\n\trepositoryformatversion = 1\n" + line)
+    (found,) = findings(Home(lived_in), Git(lived_in))
+    assert (found.problem.where, found.mend) == (".git/config", None)
+
+
+def test_an_index_that_git_reads_under_other_rules_is_not_damaged(lived_in: Path) -> None:
+    user(lived_in, "update-index", "--index-version", "4")
+    user(lived_in, "update-index", "--split-index")
+    assert list(findings(Home(lived_in), Git(lived_in))) == []
+
+
+def test_a_cut_index_is_damaged_and_renewed(lived_in: Path) -> None:
+    index = lived_in / ".git/index"
+    index.write_bytes(index.read_bytes()[:200])
+    (found,) = findings(Home(lived_in), Git(lived_in))
+    assert found.problem.where == ".git/index"
+    repair(Home(lived_in), Git(lived_in))
+    assert user(lived_in, "status", "--porcelain") == ""
+
+
+def test_what_a_running_git_is_writing_is_not_an_empty_object(lived_in: Path) -> None:
+    folder = lived_in / ".git/objects/00"
+    folder.mkdir(exist_ok=True)
+    (folder / "tmp_obj_Ab12Cd").touch()
+    assert list(findings(Home(lived_in), Git(lived_in))) == []
+    assert repair(Home(lived_in), Git(lived_in)) == []
+    assert (folder / "tmp_obj_Ab12Cd").exists()
+
+
+@pytest.mark.parametrize("branch", ["main", "trunk"])
+def test_a_lost_head_finds_its_branch_also_when_it_is_packed(lived_in: Path, branch: str) -> None:
+    user(lived_in, "branch", "-m", branch)
+    user(lived_in, "pack-refs", "--all")
+    (lived_in / ".git/logs/HEAD").unlink()
+    head = user(lived_in, "rev-parse", "HEAD")
+    _head_garbage(lived_in)
+    repair(Home(lived_in), Git(lived_in))
+    assert (Git(lived_in).branch(), user(lived_in, "rev-parse", "HEAD")) == (branch, head)
+
+
+def test_a_lost_head_goes_back_to_the_branch_that_was_switched_to_last(lived_in: Path) -> None:
+    user(lived_in, "checkout", "-q", "-b", "explore/idea")
+    _head_missing(lived_in)
+    repair(Home(lived_in), Git(lived_in))
+    assert Git(lived_in).branch() == "explore/idea"
+
+
+def test_an_empty_object_of_a_repository_with_long_names_is_made_anew(tmp_path: Path) -> None:
+    root = tmp_path / "r"
+    subprocess.run(["git", "init", "-q", "-b", "main", "--object-format=sha256", str(root)], check=True)
+    git = Git(root)
+    (root / "a.md").write_bytes(b"1")
+    git.commit([Planned("x\n", [Change("a.md", b"1")], datetime.now().astimezone())])
+    empty(loose(root, "HEAD:a.md"))
+    repair(Home(root), git)
+    assert git.read("HEAD", "a.md") == b"1"
+
+
+def test_a_linked_work_tree_is_healthy_and_is_mended_where_it_shares(lived_in: Path) -> None:
+    side = lived_in.parent / "side"
+    user(lived_in, "worktree", "add", "-q", "-b", "side", str(side))
+    assert list(findings(Home(side), Git(side))) == []
+    Git(side).directory.joinpath("HEAD").write_bytes(b"")
+    lock = lived_in / ".git/refs/heads/side.lock"
+    _old_lock("refs/heads/side.lock")(lived_in)
+    repair(Home(side), Git(side))
+    assert not lock.exists()
+    assert Git(side).looks_sound()
+    assert list(findings(Home(side), Git(side))) == []
+
+
+# ---------------------------------------------------------------- an index that has not learned yet
+
+
+def stale(home: Path) -> None:
+    """Our commit is made, but somebody held the index meanwhile."""
+    lock = home / ".git/index.lock"
+    git = Git(home)
+    (home / NOTE).write_text("ours\n")
+    plan = Planned("memory: x\n", [Change(NOTE, b"ours\n")], datetime.now().astimezone())
+    with GitWork(Home(home), git).writing({NOTE: Blob("100644", blob_name(b"ours\n"))}):
+        git.commit([plan])
+        lock.touch()
+    lock.unlink()
+
+
+def test_an_index_that_could_not_be_told_is_told_later(lived_in: Path) -> None:
+    stale(lived_in)
+    work = GitWork(Home(lived_in), Git(lived_in))
+    assert work.untold() == {NOTE}
+    work.settle()
+    assert not work.is_unfinished
+    assert user(lived_in, "status", "--porcelain") == ""
+
+
+def test_what_the_user_staged_since_is_theirs(lived_in: Path) -> None:
+    stale(lived_in)
+    (lived_in / NOTE).write_text("staged by hand\n")
+    user(lived_in, "add", NOTE)
+    work = GitWork(Home(lived_in), Git(lived_in))
+    assert work.untold() == set()
+    work.settle()
+    assert not work.is_unfinished
+    assert user(lived_in, "show", f":{NOTE}") == "staged by hand\n"
+    assert commit(lived_in) == ()
+    assert user(lived_in, "show", f"HEAD:{NOTE}") == "ours\n"

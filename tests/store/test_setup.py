@@ -13,11 +13,12 @@ import pytest
 
 import tacit
 from tacit.app import init_home, load_config
-from tacit.errors import HomeError
+from tacit.errors import GitError, HomeError
 from tacit.store import files, hooks, setup
 from tacit.store.git import Git
 from tacit.store.home import Home
 from tacit.store.setup import FOLDERS
+from tacit.store.trust import is_trusted, trust
 
 if TYPE_CHECKING:
     from tests.conftest import GitLog
@@ -32,6 +33,13 @@ MADE = [
     "knowledge/identity/SOUL.md", "knowledge/identity/USER.md", "knowledge/memory/MEMORY.md",
     "knowledge/people/_index.md", "knowledge/projects/_active.md",
 ]  # fmt: skip
+
+
+@pytest.fixture
+def home(home: Path) -> Path:
+    """A home of this very place: the one at hand is a copy, which nobody trusts yet."""
+    trust(Home(home))
+    return home
 
 
 def user(root: Path, *arguments: str) -> str:
@@ -52,7 +60,7 @@ def assert_complete(home: Path) -> None:
     assert [folder for folder in FOLDERS if not (home / folder).is_dir()] == []
     assert [path for path in MADE if not (home / path).is_file()] == []
     assert hooks.installed(Git(home)) == {"pre-commit": True, "post-commit": True}
-    assert Home(home).trust.exists()
+    assert is_trusted(Home(home))
     assert user(home, "status", "--porcelain") == ""
     assert user(home, "fsck", "--strict") == ""
     memory = tacit.open(home)
@@ -248,6 +256,47 @@ def test_adopting_a_plain_folder_makes_it_a_repository_and_leaves_the_notes_to_t
     assert user(place, "status", "--porcelain") == '?? "knowledge/old note.md"\n'
     memory.work()
     assert user(place, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("name", ["knowledge", "knowledge/identity", "raw", ".tacit"])
+def test_a_folder_that_is_a_link_is_named_and_nothing_is_written_through_it(
+    theirs: Path, tmp_path: Path, name: str
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    if (theirs / name).exists():
+        shutil.rmtree(theirs / name)
+    (theirs / name).symlink_to(elsewhere)
+    before = content(theirs)
+    with pytest.raises(HomeError, match=f"{name} is a link to {elsewhere}"):
+        init_home(theirs, adopt=True)
+    assert list(elsewhere.iterdir()) == []
+    assert content(theirs) == before
+
+
+def test_a_home_may_be_reached_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "disk")
+    assert_complete(tacit.init(tmp_path / "link").home.root)
+
+
+def test_without_git_nothing_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(GitError, match="git is not installed"):
+        init_home(tmp_path / "h")
+    assert not (tmp_path / "h").exists()
+
+
+def test_a_linked_work_tree_becomes_a_home_and_is_committed_to(theirs: Path, tmp_path: Path) -> None:
+    side = tmp_path / "side"
+    user(theirs, "worktree", "add", "-q", "-b", "side", str(side))
+    memory, report = init_home(side, adopt=True)
+    assert report.commit == user(theirs, "rev-parse", "side").strip()
+    assert user(side, "status", "--porcelain") == ""
+    assert is_trusted(Home(side))
+    (side / "knowledge/a.md").write_text("x\n")
+    assert memory.work().commits
+    assert user(side, "status", "--porcelain") == ""
 
 
 def test_adopting_in_the_middle_of_a_merge_commits_later(theirs: Path) -> None:

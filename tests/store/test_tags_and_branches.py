@@ -12,8 +12,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tacit.config import Config
-from tacit.errors import TacitError, UsageError
+from tacit.errors import Busy, TacitError, UsageError
 from tacit.memory import Memory
+from tacit.model.problems import Problem
+from tacit.store import files
 from tacit.store.branches import prune_explored
 from tacit.store.git import Change, Git, Planned
 from tacit.store.home import Home
@@ -170,6 +172,31 @@ def test_tags_with_odd_subjects_and_tags_of_no_commit_do_not_stop_the_work(git: 
     assert tagged(git) == {"daily/2026-02-16": name[0], "milestone/odd": name[0]}
 
 
+@pytest.mark.parametrize(("theirs", "made"), [("memory", []), ("memory/daily", ["memory/weekly/2026-W08"])])
+def test_a_tag_that_stands_in_the_way_stops_only_those_it_is_in_the_way_of(
+    git: Git, theirs: str, made: list[str]
+) -> None:
+    commit(git, "02-22 09:00")
+    user(git.root, "tag", theirs)
+    assert tag_now(git, "02-22 10:00") == made
+    skipped: list[Problem] = []
+    tag_periods(git, day("02-22 10:00"), daily=True, weekly=False, skipped=skipped)
+    (problem,) = skipped
+    assert problem.where == "memory/daily/2026-02-22"
+    assert f"refs/tags/{theirs}" in problem.what
+
+
+@pytest.mark.parametrize("branch", ["explore/idea", "extract/v2"])
+def test_what_is_tried_out_aside_is_not_what_the_day_was(git: Git, branch: str) -> None:
+    own = commit(git, "02-16 09:00")
+    user(git.root, "checkout", "-qf", "-b", branch)
+    commit(git, "02-16 10:00")
+    assert tag_now(git, "02-16 11:00") == []
+    user(git.root, "checkout", "-qf", "main")
+    tag_now(git, "02-16 12:00")
+    assert tagged(git) == {"daily/2026-02-16": own}
+
+
 # ---------------------------------------------------------------- snapshots
 
 
@@ -223,6 +250,25 @@ def test_a_snapshot_of_nothing_is_refused(tmp_path: Path) -> None:
         snapshot(git, "x")
 
 
+def test_a_snapshot_waits_for_the_home_and_leaves_a_mark_when_it_is_cut_short(
+    git: Git, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(git.root)
+
+    def cut_short(*_: object) -> None:
+        with pytest.raises(Busy), files.locked(home.lock, wait=0.0):
+            pass
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(git, "set_ref", cut_short)
+    with pytest.raises(KeyboardInterrupt):
+        snapshot(git, "cut")
+    assert (home.private / "git-busy").exists()
+    monkeypatch.undo()
+    snapshot(git, "cut")
+    assert not (home.private / "git-busy").exists()
+
+
 # ---------------------------------------------------------------- explore/
 
 
@@ -230,8 +276,13 @@ def branches(git: Git) -> set[str]:
     return set(user(git.root, "for-each-ref", "--format=%(refname:strip=2)", "refs/heads/").split())
 
 
+def at(when: str) -> dict[str, str]:
+    """Variables under which git writes into its log that it was then."""
+    return {"GIT_COMMITTER_DATE": day(when).isoformat()}
+
+
 def explore(git: Git, name: str, when: str) -> None:
-    user(git.root, "checkout", "-qf", "-b", name)
+    user(git.root, "checkout", "-qf", "-b", name, env=at(when))
     commit(git, when, f"{name}.md")
     user(git.root, "checkout", "-qf", "main")
 
@@ -257,9 +308,9 @@ def test_a_branch_with_work_of_its_own_is_kept_and_named(git: Git) -> None:
 
 
 def test_a_branch_that_is_checked_out_here_or_in_another_work_tree_is_kept(git: Git, tmp_path: Path) -> None:
-    user(git.root, "branch", "explore/there")
+    user(git.root, "branch", "explore/there", env=at("02-01 12:00"))
     user(git.root, "worktree", "add", "-q", str(tmp_path / "there"), "explore/there")
-    user(git.root, "checkout", "-qf", "-b", "explore/here")
+    user(git.root, "checkout", "-qf", "-b", "explore/here", env=at("02-01 12:00"))
     gone, kept = prune_explored(git, "main", 7, day("02-20 12:00"))
     assert gone == []
     assert {problem.where for problem in kept} == {"explore/here", "explore/there"}
@@ -281,11 +332,27 @@ def test_without_the_main_branch_nothing_is_deleted(git: Git) -> None:
 
 def test_hostile_branch_names_are_deleted_as_names(git: Git) -> None:
     for name in ("explore/--help", "explore/-D", "explore/\u2028x", "explore/a;touch${IFS}pwned"):
-        git.set_ref(f"refs/heads/{name}", git.head())
+        user(git.root, "update-ref", f"refs/heads/{name}", "HEAD", env=at("02-01 12:00"))
     gone, kept = prune_explored(git, "main", 7, day("02-20 12:00"))
     assert (len(gone), kept) == (4, [])
     assert branches(git) == {"main"}
     assert not (git.root / "pwned").exists()
+
+
+def test_a_branch_made_today_from_an_old_commit_is_not_old(git: Git) -> None:
+    user(git.root, "branch", "explore/new", env=at("02-20 09:00"))
+    assert prune_explored(git, "main", 7, day("02-20 12:00")) == ([], [])
+    assert prune_explored(git, "main", 7, day("02-27 12:00")) == (["explore/new"], [])
+
+
+def test_without_a_log_the_file_of_the_branch_tells_when_it_was_made(git: Git) -> None:
+    user(git.root, "branch", "explore/new")
+    (git.directory / "logs/refs/heads/explore/new").unlink()
+    made = day("02-20 09:00").timestamp()
+    os.utime(git.directory / "refs/heads/explore/new", (made, made))
+    assert prune_explored(git, "main", 7, day("02-20 12:00")) == ([], [])
+    user(git.root, "pack-refs", "--all")
+    assert prune_explored(git, "main", 7, day("02-20 12:00")) == (["explore/new"], [])
 
 
 # ---------------------------------------------------------------- the two in a pass of work

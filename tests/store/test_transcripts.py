@@ -488,7 +488,9 @@ def test_a_record_comes_back_whatever_it_is_called(
     tmp_path_factory: pytest.TempPathFactory, session_id: str, key: str, model: str | None
 ) -> None:
     home = Home(tmp_path_factory.getbasetemp() / f"records-{os.getpid()}")
-    record = Record(Opening(session_id, STARTED, key, "main", None, model), "raw/conversations/x.md", "x", True, "00")
+    record = Record(
+        Opening(session_id, STARTED, key, "main", None, model), "raw/conversations/x.md", "x", True, "00"
+    )
     transcripts.save_record(home, record)
     assert transcripts.record_file(home, session_id).parent == home.sessions
     assert transcripts.find_record(home, session_id) == record

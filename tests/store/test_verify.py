@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import tacit as product
 from tacit.memory import Memory
 from tacit.store.files import digest
 from tacit.store.git import Change, Git, Planned
@@ -106,7 +107,7 @@ def test_a_missing_transcript_is_named(home: Path, memory: Memory) -> None:
     (home / path).unlink()
     (found,) = memory.verify()
     assert (found.path, found.state, found.good) == (path, "missing", False)
-    assert "git checkout HEAD" in found.detail
+    assert found.detail.startswith(f"It was committed; restore it with: git -C {home} checkout ")
     (home / path).write_bytes(data)
     assert states(memory) == {path: "proved"}
 
@@ -203,14 +204,16 @@ def test_the_command_tells_counts_names_what_is_wrong_and_exits_with_one(
 ) -> None:
     ran = tacit("verify")
     assert (ran.code, ran.stdout) == (0, "0 transcripts: none yet.\n")
-    good, bad, _ = say(memory, "one"), say(memory, "two"), say(memory, "three")
+    good, bad = say(memory, "one"), say(memory, "two")
+    sealing = user(home, "rev-parse", "HEAD")
+    say(memory, "three")
     assert tacit("verify").stdout == "3 transcripts: 3 proved.\n"
     overwrite(home / bad, b"---\nforged\n")
     ran = tacit("verify")
     assert ran.code == 1
     assert ran.stdout.splitlines() == [
         f"TOUCHED: {bad}",
-        f"    Its bytes are not those that were sealed. Compare: git diff HEAD -- '{bad}'",
+        f"    Its bytes are not those that were sealed. Compare: git -C {home} diff {sealing[:12]} -- {bad}",
         "3 transcripts: 2 proved, 1 touched.",
     ]
     assert good not in tacit("verify", "--quiet").stdout
@@ -224,3 +227,105 @@ def test_the_command_prints_json(home: Path, memory: Memory, tacit: Tacit) -> No
     assert ran.code == 1
     assert value["states"] == {"missing": 1}
     assert [problem["path"] for problem in value["problems"]] == [path]
+
+
+def hint(detail: str) -> subprocess.CompletedProcess[str]:
+    """Run what a hint says, from somewhere else."""
+    return subprocess.run(detail.partition(": ")[2], shell=True, cwd="/", capture_output=True, text=True)
+
+
+def test_what_is_advised_works_after_the_change_was_committed_and_from_anywhere(
+    home: Path, memory: Memory
+) -> None:
+    odd = home.parent / "it's a home"
+    home.rename(odd)
+    memory = product.open(odd)
+    gone, touched = say(memory, "one"), say(memory, "two")
+    data = (odd / gone).read_bytes()
+    user(odd, "rm", "-q", gone)
+    overwrite(odd / touched, (odd / touched).read_bytes() + b"forged\n")
+    user(odd, "commit", "-q", "--no-verify", "-a", "-m", "looks harmless")
+    found = {item.path: item for item in memory.verify()}
+    assert "+forged" in hint(found[touched].detail).stdout
+    assert hint(found[gone].detail).returncode == 0
+    assert (odd / gone).read_bytes() == data
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_deleted_transcript_that_was_committed_by_hand_is_named(
+    home: Path, memory: Memory, committed: bool
+) -> None:
+    (home / BY_HAND).parent.mkdir(parents=True)
+    (home / BY_HAND).write_text(SEALED)
+    user(home, "add", BY_HAND)
+    user(home, "commit", "-q", "-m", "by hand")
+    (home / BY_HAND).unlink()
+    if committed:
+        user(home, "commit", "-q", "--no-verify", "-a", "-m", "gone")
+    (found,) = memory.verify()
+    assert (found.path, found.state) == (BY_HAND, "missing")
+    assert hint(found.detail).returncode == 0
+    assert (home / BY_HAND).read_text() == SEALED
+
+
+def forge(home: Path, path: str, data: bytes, when: datetime) -> None:
+    message = f"conversation: x\n\nSession: {path}\nTranscript-SHA256: {digest(data)}\n"
+    Git(home).commit([Planned(message, [Change(path, data)], when)])
+
+
+def test_a_forged_record_with_an_older_date_on_a_merged_branch_does_not_win(
+    home: Path, memory: Memory
+) -> None:
+    fork = user(home, "rev-parse", "HEAD").strip()
+    path = say(memory)
+    sealed = (home / path).read_bytes()
+    user(home, "switch", "-q", "-c", "side", fork)
+    forge(home, path, b"forged\n", datetime.fromisoformat("2001-01-01T00:00:00+00:00"))
+    user(home, "switch", "-q", "-f", "main")
+    user(home, "merge", "-q", "--no-verify", "-s", "ours", "-m", "merge", "side")
+    assert states(memory) == {path: "proved"}
+    overwrite(home / path, b"forged\n")
+    assert states(memory) == {path: "touched"}
+    overwrite(home / path, sealed)
+    assert states(memory) == {path: "proved"}
+
+
+def test_a_record_that_a_merge_brought_counts_before_a_later_one_of_the_main_line(
+    home: Path, memory: Memory
+) -> None:
+    user(home, "switch", "-q", "-c", "explore/x")
+    path = say(memory)
+    user(home, "switch", "-q", "main")
+    user(home, "merge", "-q", "--no-ff", "-m", "merge", "explore/x")
+    assert states(memory) == {path: "proved"}
+    forge(home, path, b"forged\n", datetime.fromisoformat("2001-01-01T00:00:00+00:00"))
+    overwrite(home / path, b"forged\n")
+    assert states(memory) == {path: "touched"}
+
+
+def test_a_name_that_is_not_utf_8_is_found_as_older_commits_wrote_it(home: Path, memory: Memory) -> None:
+    path = os.fsdecode(b"raw/conversations/caf\xe9.md")
+    (home / path).write_text(SEALED)
+    message = f"conversation: x\n\nSession: {path.encode('utf-8', 'replace').decode()}\n"
+    message += f"Transcript-SHA256: {digest(SEALED.encode())}\n"
+    Git(home).commit([Planned(message, [Change(path, SEALED.encode())], datetime.now().astimezone())])
+    assert states(memory) == {path: "proved"}
+
+
+def test_in_a_shallow_clone_the_oldest_commit_proves_nothing(
+    home: Path, memory: Memory, tmp_path: Path
+) -> None:
+    (home / BY_HAND).parent.mkdir(parents=True)
+    (home / BY_HAND).write_text(SEALED)
+    user(home, "add", BY_HAND)
+    user(home, "commit", "-q", "-m", "by hand")
+    say(memory)
+    user(home, "clone", "-q", "--depth=1", f"file://{home}", str(tmp_path / "clone"))
+    found = {item.path: item for item in product.open(tmp_path / "clone").verify()}
+    assert (found[BY_HAND].state, found[BY_HAND].good) == ("not proved", False)
+    assert "fetch --unshallow" in found[BY_HAND].detail
+
+
+def test_one_transcript_is_told_in_the_singular(memory: Memory, tacit: Tacit) -> None:
+    say(memory)
+    assert tacit("verify").stdout == "1 transcript: 1 proved.\n"
