@@ -188,11 +188,18 @@ class Memory:
 
     def _tidy_refs(self) -> tuple[list[str], list[str], list[Problem]]:
         settings, now = self.config.git, self._moment()
+        skipped: list[Problem] = []
         with self._committer.at_work():
-            tags = tag_periods(self.git, now, daily=settings.auto_tag_daily, weekly=settings.auto_tag_weekly)
+            tags = tag_periods(
+                self.git,
+                now,
+                daily=settings.auto_tag_daily,
+                weekly=settings.auto_tag_weekly,
+                skipped=skipped,
+            )
             gone, kept = prune_explored(self.git, settings.branch, settings.explore_days, now)
             self.git.pack()
-        return tags, gone, kept
+        return tags, gone, [*skipped, *kept]
 
     def _commit_loose(self) -> Outcome:
         if self._committer.waits_for():

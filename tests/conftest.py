@@ -20,6 +20,8 @@ from hypothesis import HealthCheck, settings
 
 import tacit as product
 from tacit.memory import Memory
+from tacit.store.home import Home
+from tacit.store.trust import trust
 
 # The disk syncs that the product needs make time a poor judge of a test.
 settings.register_profile(
@@ -137,6 +139,7 @@ def home(_template: Path, tmp_path: Path) -> Path:
     """A home that `tacit init` made, all its own."""
     root = tmp_path / "home"
     shutil.copytree(_template, root, symlinks=True)
+    trust(Home(root))  # a copy is foreign until `tacit init` was run in it
     return root
 
 
@@ -153,3 +156,12 @@ def tacit(home: Path) -> Tacit:
 @pytest.fixture
 def git_log(home: Path) -> GitLog:
     return GitLog(home)
+
+
+def plain_user(*command: str | Path) -> list[str]:
+    """The command without root's right to pass over modes; for anybody else, the command as it is."""
+    if os.geteuid() != 0:
+        return [str(part) for part in command]
+    if shutil.which("setpriv") is None:
+        pytest.skip("root passes over modes, and setpriv is not there to take that away")
+    return ["setpriv", "--bounding-set=-dac_override,-dac_read_search", *map(str, command)]

@@ -10,7 +10,7 @@ from tacit.config.keys import KEYS, Key, Value, flatten
 from tacit.config.load import Loaded
 from tacit.config.values import show, wanted
 
-_CREDENTIALS = re.compile(r"://[^/\s]*@")
+_CREDENTIALS = re.compile(r"://[^/\s'\"]+@")
 
 # What nearly everybody wants to look at on the first day; all other keys are only comments.
 _LIVE = ("timezone", "owners", "git.auto_commit", "git.auto_push")

@@ -17,6 +17,7 @@ from tacit.model.problems import Problem
 from tacit.store import files, hooks, overview, repair
 from tacit.store.committer import loose_transcripts
 from tacit.store.git import Git
+from tacit.store.gitwork import GitWork
 from tacit.store.home import NOTE_FOLDERS, Home
 from tacit.store.setup import FOLDERS
 from tacit.store.verify import verify
@@ -152,7 +153,9 @@ def _disk(home: Home, _config: Config) -> Check:
 
 def _repository(home: Home, _config: Config) -> Check:
     git = Git(home.root)
-    problems = [finding.problem for finding in repair.findings(home, git)]
+    problems = [
+        finding.problem for finding in repair.findings(home, git, ours_since=GitWork(home, git).died_since)
+    ]
     if (what := git.in_progress()) is not None:
         problems.append(Problem(".git", f"{what} is in progress; commits wait for it.", level="warning"))
     elif (home.root / ".git").exists() and git.branch() is None:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
+from tacit.config import without_secret
 from tacit.errors import GitError
 from tacit.store import files
 
@@ -150,7 +151,9 @@ class Git:
     def run(self, *arguments: str, stdin: bytes = b"", timeout: float = 60.0) -> bytes:
         done = self.attempt(*arguments, stdin=stdin, timeout=timeout)
         if done.returncode:
-            raise GitError(f"git {arguments[0]} failed.", masked(done.stderr.decode("utf-8", "replace")))
+            raise GitError(
+                f"git {arguments[0]} failed.", without_secret(done.stderr.decode("utf-8", "replace"))
+            )
         return done.stdout
 
     def attempt(
@@ -367,8 +370,8 @@ class Git:
         except subprocess.TimeoutExpired:
             return f"git {arguments[0]} took longer than 120 s and was stopped"
         except (OSError, ValueError) as error:
-            return masked(str(error))
-        said = masked(done.stderr.decode("utf-8", "replace").strip())
+            return without_secret(str(error))
+        said = without_secret(done.stderr.decode("utf-8", "replace").strip())
         return (said or f"git {arguments[0]} failed") if done.returncode else ""
 
     def _moving_tags(self) -> list[str]:
@@ -411,11 +414,6 @@ def common_directory(directory: Path) -> Path:
     except OSError:
         return directory
     return Path(os.path.normpath(directory / shared))
-
-
-def masked(text: str) -> str:
-    """Without the user and password that an address may hold: what is shown ends up in logs."""
-    return re.sub(r"(://)[^\s/'\"]+@", r"\1***@", text)
 
 
 def blob_name(data: bytes, algorithm: str = "sha1") -> str:

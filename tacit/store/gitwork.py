@@ -17,7 +17,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 
-from tacit.store import files
+from tacit.store import files, locks
 from tacit.store.git import Blob, Git
 from tacit.store.home import Home
 from tacit.store.repair import clear_dead_locks, repair
@@ -32,15 +32,22 @@ class GitWork:
     def is_unfinished(self) -> bool:
         return self._mark.exists() or not self._git.looks_sound()
 
+    @property
+    def died_since(self) -> float | None:
+        """When our git was at work as its process died; None when it was not."""
+        if not self._mark.exists() or _read(self._mark)[0] != "working":
+            return None
+        return self._mark.stat().st_mtime
+
     def settle(self) -> None:
         """Clear what a dead git of ours left, mend what a power cut broke, tell the index what it missed."""
+        if (since := self.died_since) is not None:
+            clear_dead_locks(self._home, self._git, since=since)
         if self._git.directory.is_dir() and not self._git.looks_sound():
             repair(self._home, self._git)
         if not self._mark.exists():
             return
-        state, before = _read(self._mark)
-        if state == "working":
-            clear_dead_locks(self._home, self._git, since=self._mark.stat().st_mtime)
+        before = _read(self._mark)[1]
         self._tell(self._in_head(self._unchanged(before)), before)
 
     def untold(self) -> set[str]:
@@ -57,6 +64,8 @@ class GitWork:
         before = {**missed, **{path: there.get(path) for path in entries}}
         self._write("working", before)
         yield
+        if locks.ref_locks(self._git.common):  # git may fail to remove its own and still report success
+            clear_dead_locks(self._home, self._git, since=self._mark.stat().st_mtime)
         self._tell({**self._in_head(missed.keys() - entries.keys()), **entries}, before)
 
     def _unchanged(self, before: Mapping[str, Blob | None]) -> set[str]:

@@ -29,7 +29,7 @@ def shim(program: str, name: str) -> str:
 def install(git: Git, program: str) -> list[Problem]:
     """Write the shims; a hook of the user's own stays, and how to call ours from it is said."""
     problems = []
-    folder = git.directory / "hooks"
+    folder = git.common / "hooks"
     files.make_directories(folder, 0o755)
     for name in NAMES:
         hook = folder / name
@@ -62,7 +62,7 @@ def _calls(text: str, name: str) -> bool:
 def installed(git: Git) -> dict[str, bool]:
     found = {}
     for name in NAMES:
-        hook = git.directory / "hooks" / name
+        hook = git.common / "hooks" / name
         executable = hook.is_file() and bool(hook.stat().st_mode & stat.S_IXUSR)
         found[name] = executable and _calls(hook.read_text(errors="replace"), name)
     return found

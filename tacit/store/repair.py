@@ -170,7 +170,6 @@ def _branch(git: Git) -> Iterator[Finding]:
     branch = git.branch()
     if branch is None:
         return
-    ref = git.common / "refs" / "heads" / branch
     log = git.common / "logs" / "refs" / "heads" / branch
     unborn = not log.is_file() and branch not in _branches(git)
     if unborn or _readable(git, f"refs/heads/{branch}"):
@@ -184,7 +183,7 @@ def _branch(git: Git) -> Iterator[Finding]:
         yield _finding(f".git/refs/heads/{branch}", what, todo)
         return
     todo = f"`tacit init` moves it back to {last[:10]}; the files stay and are committed again."
-    yield _finding(f".git/refs/heads/{branch}", what, todo, lambda: _move_back(git, ref, last))
+    yield _finding(f".git/refs/heads/{branch}", what, todo, lambda: _move_back(git, branch, last))
 
 
 def _readable(git: Git, name: str) -> bool:
@@ -192,9 +191,14 @@ def _readable(git: Git, name: str) -> bool:
     return git.attempt("ls-tree", "-r", "-t", "--name-only", "-z", f"{name}^{{commit}}").returncode == 0
 
 
-def _last_readable(git: Git, branch: str) -> str | None:
+def _logged(git: Git, branch: str) -> list[str]:
+    """Where the branch has been, the newest first."""
     lines = _bytes(git.common / "logs" / "refs" / "heads" / branch).splitlines()
-    names = [name for line in reversed(lines) for name in _names_in(line)]
+    return [name for line in reversed(lines) for name in _names_in(line)]
+
+
+def _last_readable(git: Git, branch: str) -> str | None:
+    names = _logged(git, branch)
     return next((name for name in names if name.strip("0") and _readable(git, name)), None)
 
 
@@ -203,15 +207,28 @@ def _names_in(line: bytes) -> list[str]:
     return [found[2].decode(), found[1].decode()] if found else []
 
 
-def _move_back(git: Git, ref: Path, name: str) -> None:
+def _move_back(git: Git, branch: str, name: str) -> None:
+    ref = git.common / "refs" / "heads" / branch
+    lost = [past for past in _logged(git, branch) if not _readable(git, past)]
     if ref.is_file():
         _set_aside_object(git, ref.read_bytes().strip().decode("ascii", "replace"))
     files.make_directories(ref.parent, 0o755)
     files.replace(ref, f"{name}\n".encode(), mode=0o644)
-    git.sync(str(ref.relative_to(git.common)))
-    # The index still has what the lost commit held, which would now look like staged work of the user's.
-    if (git.directory / "index").exists():
+    git.sync(f"refs/heads/{branch}")
+    _forget_in_logs(git, branch, lost)
+    # Where commits were lost, the index still has what they held, which would look like staged work. Where
+    # only the branch's file was, the index is right, and so is what the user staged in it.
+    if lost and (git.directory / "index").exists():
         _renew_index(git, git.directory / "index")
+
+
+def _forget_in_logs(git: Git, branch: str, lost: list[str]) -> None:
+    """`git fsck` fails for ever on a log that names what is gone."""
+    for log in (git.directory / "logs" / "HEAD", git.common / "logs" / "refs" / "heads" / branch):
+        lines = _bytes(log).splitlines(keepends=True)
+        kept = [line for line in lines if not set(_names_in(line)) & set(lost)]
+        if kept != lines:
+            files.replace(log, b"".join(kept), mode=0o644)
 
 
 def _set_aside_object(git: Git, name: str) -> None:

@@ -121,6 +121,7 @@ def _make_repository(home: Home, git: Git, work: GitWork, report: Report) -> lis
     if not (home.root / ".git").exists():
         report.made.append(".git")
     else:
+        work.settle()
         mended = repair(home, git)  # first of all the locks of a git that died: git init would fail on them
     with work.writing({}):
         git.init("main")  # also completes a repository whose making was cut short

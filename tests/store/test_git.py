@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tacit.config import without_secret
 from tacit.errors import GitError
 from tacit.store import files
-from tacit.store.git import EXECUTABLE, Blob, Change, Git, Planned, blob_name, masked
+from tacit.store.git import EXECUTABLE, Blob, Change, Git, Planned, blob_name
 
 NOON = datetime(2026, 2, 16, 12, 0, tzinfo=timezone(timedelta(hours=1)))
 ODD_NAMES = [
@@ -450,8 +451,8 @@ def test_push_never_shows_a_password(git: Git) -> None:
 
 
 def test_what_is_shown_of_an_address_leaves_out_who_and_the_password() -> None:
-    assert masked("to 'https://ada:p@ss@h.org/x.git': no") == "to 'https://***@h.org/x.git': no"
-    assert masked("git@h.org:x.git https://h.org/a@b") == "git@h.org:x.git https://h.org/a@b"
+    assert without_secret("to 'https://ada:p@ss@h.org/x.git': no") == "to 'https://***@h.org/x.git': no"
+    assert without_secret("git@h.org:x.git https://h.org/a@b") == "git@h.org:x.git https://h.org/a@b"
 
 
 def test_push_is_not_led_to_another_repository_by_the_environment(
