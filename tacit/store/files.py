@@ -132,13 +132,6 @@ def _write_new(directory: int, name: str, data: bytes, mode: int) -> None:
         os.close(fd)
 
 
-def remove(path: Path) -> None:
-    """Durable removal; a file that is gone already is fine."""
-    with explained(f"remove {path.name}"), suppress(FileNotFoundError):
-        path.unlink()
-        fsync_directory(path.parent)
-
-
 def parts_of(path: str) -> list[str]:
     """The names along a path that stays inside, or UnsafePath."""
     if "\0" in path:

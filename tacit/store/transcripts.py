@@ -123,7 +123,8 @@ def drop_record(home: Home, record: Record) -> None:
     """Done with this transcript. The session may go on in a new part by now, and that record stays."""
     current = find_record(home, record.opening.session_id)
     if current is None or current.path == record.path:
-        files.remove(record_file(home, record.opening.session_id))
+        # Not synced: one that comes back after a power cut is found to be committed, and dropped again.
+        record_file(home, record.opening.session_id).unlink(missing_ok=True)
 
 
 def _read_record(file: Path) -> Record | None:
@@ -179,7 +180,7 @@ class Live:
         self._home, self.record = home, record
         self._tree = files.Tree(home.root)
         self._mutex = threading.Lock()
-        self._fd = -1
+        self._fd, self._inode, self._where = -1, -1, ""
         self._closed = False
         self._process = os.getpid()
         self._size = 0  # bytes that are known to be on disk
@@ -275,7 +276,8 @@ class Live:
             )
             if os.fstat(fd).st_ino != os.stat(file).st_ino:
                 raise Busy("The session was sealed just now. Start it again to continue in a new part.")
-            self._fd, self._size = fd, os.fstat(fd).st_size
+            self._take(fd, path)
+            self._size = os.fstat(fd).st_size
             self._place, self._torn = form.place_after(self._text(), self.record.opening.started)
         except BaseException as error:
             self._fd = -1
@@ -295,7 +297,7 @@ class Live:
                 data = (form.begin(opening, hint) + first.text).encode()
                 record = replace(self.record, path=_free_path(self._home, opening, name), name=name)
                 save_record(self._home, record)
-                self._fd = _create_locked(self._tree, str(record.path), data)
+                self._take(_create_locked(self._tree, str(record.path), data), str(record.path))
                 self.record, self._size, self._place = record, len(data), first.place
                 return True
         self.record = begun
@@ -326,11 +328,15 @@ class Live:
 
     def _in_place(self) -> bool:
         """Whether the name still leads to our file: `git stash -u` or a sync tool may have taken it away."""
-        assert self.record.path is not None
         try:
-            return os.stat(self._home.root / self.record.path).st_ino == os.fstat(self._fd).st_ino
+            return os.stat(self._where).st_ino == self._inode
         except FileNotFoundError:
             return False
+
+    def _take(self, fd: int, path: str) -> None:
+        """This is our file now. Where it is and which it is are asked for at every message, so kept."""
+        self._fd, self._inode = fd, os.fstat(fd).st_ino
+        self._where = f"{self._home.root}/{path}"
 
     def _refuse_sealed(self) -> None:
         """Our file was taken away, and its lock with it: another process may have sealed what it found."""
@@ -344,7 +350,7 @@ class Live:
         assert self.record.path is not None
         fresh = _put_locked(self._tree, self.record.path, _read_at(self._fd, self._size))
         os.close(self._fd)
-        self._fd = fresh
+        self._take(fresh, self.record.path)
         _sync_folder(self._tree, self.record.path)
         self._suspect = False
 
