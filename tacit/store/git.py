@@ -405,12 +405,19 @@ class Git:
         files.fsync_directory(self.root)
 
     def looks_sound(self) -> bool:
-        """A glance at the two files without which git takes this for no repository. No process."""
+        """A glance at the files without which git takes this for no repository, or its branch for one
+        without commits. No process."""
         try:
             head, config = (self.directory / "HEAD").read_bytes(), (self.common / "config").stat().st_size
         except OSError:
             return False
-        return config > 0 and re.fullmatch(rb"(ref: refs/\S+|[0-9a-f]{40,64})\s*", head) is not None
+        named = re.fullmatch(rb"(ref: refs/\S+|[0-9a-f]{40,64})\s*", head) is not None
+        return config > 0 and named and not self._branch_is_empty()
+
+    def _branch_is_empty(self) -> bool:
+        """What a power cut leaves of a branch; one without commits has no file at all."""
+        ref = self.common / "refs" / "heads" / (self.branch() or "")
+        return ref.is_file() and ref.stat().st_size == 0
 
 
 def require_installed() -> None:

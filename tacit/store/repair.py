@@ -14,6 +14,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from tacit.model.problems import Problem
@@ -194,12 +195,12 @@ def _readable(git: Git, name: str) -> bool:
 def _logged(git: Git, branch: str) -> list[str]:
     """Where the branch has been, the newest first."""
     lines = _bytes(git.common / "logs" / "refs" / "heads" / branch).splitlines()
-    return [name for line in reversed(lines) for name in _names_in(line)]
+    names = [name for line in reversed(lines) for name in _names_in(line)]
+    return [name for name in names if name.strip("0")]  # before its first commit a branch was at zero
 
 
 def _last_readable(git: Git, branch: str) -> str | None:
-    names = _logged(git, branch)
-    return next((name for name in names if name.strip("0") and _readable(git, name)), None)
+    return next((name for name in _logged(git, branch) if _readable(git, name)), None)
 
 
 def _names_in(line: bytes) -> list[str]:
@@ -209,7 +210,7 @@ def _names_in(line: bytes) -> list[str]:
 
 def _move_back(git: Git, branch: str, name: str) -> None:
     ref = git.common / "refs" / "heads" / branch
-    lost = [past for past in _logged(git, branch) if not _readable(git, past)]
+    lost = list(takewhile(lambda past: past != name, _logged(git, branch)))
     if ref.is_file():
         _set_aside_object(git, ref.read_bytes().strip().decode("ascii", "replace"))
     files.make_directories(ref.parent, 0o755)
