@@ -166,12 +166,19 @@ def _repository(home: Home, _config: Config) -> Check:
 
 
 def _hooks(home: Home, _config: Config) -> Check:
-    missing = [name for name, there in hooks.installed(Git(home.root)).items() if not there]
+    git = Git(home.root)
+    missing = [name for name, there in hooks.installed(git).items() if not there]
     todo = f"Run: tacit init {home.root}"
     problems = [
         Problem(f".git/hooks/{name}", "does not call tacit.", todo, level="warning") for name in missing
     ]
-    return Check("hooks", "installed" if not missing else "not all installed", tuple(problems))
+    elsewhere = git.hooks_elsewhere()
+    if elsewhere.rstrip("/") not in ("", ".git/hooks"):
+        what = f"are not run: your core.hooksPath is {elsewhere}."
+        todo = f"For this home: git -C {home.root} config core.hooksPath .git/hooks"
+        problems.append(Problem(".git/hooks", what, todo, level="warning"))
+    found = "not all installed" if missing else "not run" if len(problems) > len(missing) else "installed"
+    return Check("hooks", found, tuple(problems))
 
 
 def _sessions(home: Home, _config: Config) -> Check:

@@ -392,6 +392,14 @@ class Git:
         out = self.run("for-each-ref", "--points-at=HEAD", "--format=^%(refname)", *periods)
         return out.decode("utf-8", "surrogateescape").split()
 
+    def hooks_elsewhere(self) -> str:
+        """core.hooksPath as the user's own git sees it; where it is set, the hooks of this repository are
+        not run. Asked with the user's settings, as nothing but the setting is read."""
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+        command = ["git", "-C", str(self.root), "config", "--get", "core.hooksPath"]
+        done = subprocess.run(command, capture_output=True, env=environment, timeout=60, check=False)
+        return done.stdout.decode("utf-8", "replace").strip()
+
     def init(self, branch: str) -> None:
         """A new repository, or a damaged one completed. Never touches what is there."""
         self.run("init", "--quiet", f"--initial-branch={branch}", "--template=")

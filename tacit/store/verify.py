@@ -76,6 +76,7 @@ def added(git: Git) -> dict[str, Kept]:
         "log",
         "--topo-order",
         "--reverse",
+        "-m",  # a merge commit may have added one too
         "--diff-filter=A",
         "--raw",
         "--no-abbrev",

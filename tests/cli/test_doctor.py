@@ -225,3 +225,15 @@ def test_little_space_is_told_in_megabytes(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(0, 0, free))
     looked = {check.name: check for check in checkup(Home(home), Config(), lambda done, total: None)}
     assert looked["disk"].found == shown
+
+
+def test_cli_doctor_says_when_the_users_own_setting_keeps_hooks_from_running(
+    home: Path, tacit: Tacit
+) -> None:
+    settings = home.parent / "gitconfig"
+    settings.write_text("[core]\n\thooksPath = /somewhere/hooks\n")
+    done = tacit("doctor", env={"HOME": str(home.parent), "XDG_CONFIG_HOME": str(home.parent / "none")})
+    assert "hooks       installed" in done.stdout
+    settings.rename(home.parent / ".gitconfig")
+    done = tacit("doctor", env={"HOME": str(home.parent), "XDG_CONFIG_HOME": str(home.parent / "none")})
+    assert "are not run: your core.hooksPath is /somewhere/hooks." in done.stdout

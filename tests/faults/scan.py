@@ -139,7 +139,7 @@ def try_point(bench: Bench, fault: Fault) -> Point:
         found = ["it hung"] if ran.code is None else []
         found += _after(bench, home, replace(bench.kept, acks=acks))
         unexplained = invariants.last_line(ran.error) if ran.code == 3 else ""
-        litter = tuple(invariants.litter(home))
+        litter = () if found else tuple(invariants.litter(home))
         return Point(fault, ran.calls[fault.at - 1], tuple(found), unexplained, litter)
     finally:
         shutil.rmtree(home.parent)

@@ -329,3 +329,25 @@ def test_in_a_shallow_clone_the_oldest_commit_proves_nothing(
 def test_one_transcript_is_told_in_the_singular(memory: Memory, tacit: Tacit) -> None:
     say(memory)
     assert tacit("verify").stdout == "1 transcript: 1 proved.\n"
+
+
+def test_a_transcript_that_a_merge_commit_added_is_proved_and_then_guarded(
+    home: Path, memory: Memory
+) -> None:
+    def git(*arguments: str) -> None:
+        identity = ["-c", "user.name=u", "-c", "user.email=u@example.com"]
+        subprocess.run(["git", "-C", home, *identity, *arguments], check=True, capture_output=True)
+
+    git("checkout", "-q", "-b", "side")
+    git("commit", "-q", "--allow-empty", "-m", "side", "--no-verify")
+    git("checkout", "-q", "main")
+    git("merge", "--no-ff", "--no-commit", "side")
+    with memory.session(session_id="merged") as session:
+        session.message("user", "said during a merge")
+    git("add", "-A")
+    git("commit", "-q", "--no-verify", "-m", "merge")
+    (found,) = memory.verify()
+    assert found.good
+    (home / found.path).chmod(0o600)
+    (home / found.path).write_text((home / found.path).read_text().replace("said", "sold"))
+    assert [item.state for item in memory.verify()] == ["touched"]
