@@ -169,6 +169,10 @@ class Memory:
     def work(self) -> Worked:
         """Everything that is due now: recover, commit changed notes, tag the day, prune explored branches,
         and push where that is wanted."""
+        with files.explained("do the work that is due"):
+            return self._work()
+
+    def _work(self) -> Worked:
         self._find_strays(again=True)
         recovered = self.recover(asked=True)
         loose = self._commit_loose()
