@@ -351,3 +351,20 @@ def test_a_transcript_that_a_merge_commit_added_is_proved_and_then_guarded(
     (home / found.path).chmod(0o600)
     (home / found.path).write_text((home / found.path).read_text().replace("said", "sold"))
     assert [item.state for item in memory.verify()] == ["touched"]
+
+
+def test_a_transcript_that_came_along_with_anothers_record_is_guarded_too(home: Path, memory: Memory) -> None:
+    with memory.session(session_id="own") as session:
+        session.message("user", "mine")
+    more = home / "raw" / "conversations" / "2026" / "more.md"
+    more.parent.mkdir(exist_ok=True)
+    more.write_text(
+        "---\nsession_id: more\nstarted: 2026-01-01T00:00:00Z\nended: 2026-01-01T00:01:00Z\n---\n"
+    )
+    identity = ["-c", "user.name=u", "-c", "user.email=u@example.com"]
+    message = f"conversation: x\n\nSession: {session.path}\nTranscript-SHA256: {'0' * 64}\n"
+    subprocess.run(["git", "-C", home, "add", "-A"], check=True)
+    subprocess.run(["git", "-C", home, *identity, "commit", "-q", "--no-verify", "-m", message], check=True)
+    assert all(item.good for item in memory.verify())
+    more.write_text(more.read_text() + "\n# changed\n")
+    assert {item.path for item in memory.verify() if not item.good} == {"raw/conversations/2026/more.md"}
