@@ -41,20 +41,23 @@ class Kept:
     commit: str
 
 
-def recorded(git: Git) -> dict[str, Kept]:
-    """Path to hash from the trailers of all commits. The first record of a path counts: whoever forges a
-    second one later is found out."""
+def recorded(git: Git) -> tuple[dict[str, Kept], list[str]]:
+    """Path to hash from the trailers of all commits, and the commits without any. The first record of a
+    path counts: whoever forges a second one later is found out."""
     if git.head() is None:
-        return {}
+        return {}, []
     form = "%x00".join(("%H", *(f"%(trailers:key={key},valueonly,separator=%x01)" for key in _TRAILERS)))
-    arguments = ("log", "--topo-order", "--reverse", "--grep=^Transcript-SHA256: ", f"--format={form}")
+    out = git.run("log", "--topo-order", "--reverse", f"--format={form}", timeout=600)
     found: dict[str, list[Kept]] = {}
-    for line in git.run(*arguments, timeout=600).decode("utf-8", "surrogateescape").split("\n")[:-1]:
+    by_hand = []
+    for line in out.decode("utf-8", "surrogateescape").split("\n")[:-1]:
         commit, paths, hashes = line.split("\0")
+        if not hashes:
+            by_hand.append(commit)
         for path, value in zip(paths.split("\x01"), hashes.split("\x01"), strict=False):
-            if path:
+            if path and value:
                 found.setdefault(path, []).append(Kept(value.strip(), commit))
-    return {path: _first(git, records) for path, records in found.items()}
+    return {path: _first(git, records) for path, records in found.items()}, by_hand
 
 
 def _first(git: Git, records: list[Kept]) -> Kept:
@@ -68,24 +71,23 @@ def _first(git: Git, records: list[Kept]) -> Kept:
     return [*others, candidates[0]][0]
 
 
-def added(git: Git, *, all_commits: bool = False) -> dict[str, Kept]:
-    """Path to the blob its first commit gave it, for every transcript that came by hand. Our own commits
-    record a hash and are passed over, which saves two thirds of the time; unless all are asked for."""
-    if git.head() is None:
+def added(git: Git, commits: list[str]) -> dict[str, Kept]:
+    """Path to the blob that the first of these commits gave it."""
+    if not commits:
         return {}
-    by_hand = () if all_commits else ("--invert-grep", "--grep=^Transcript-SHA256: ")
+    # -m: a merge commit may have added one too. --root: so may the very first commit.
     arguments = (
-        "log",
-        "--topo-order",
-        "--reverse",
-        "-m",  # a merge commit may have added one too
+        "diff-tree",
+        "--stdin",
+        "-m",
+        "--root",
+        "-r",
         "--diff-filter=A",
-        "--raw",
-        "--no-abbrev",
         "--no-renames",
-        *by_hand,
+        "--no-abbrev",
     )
-    out = git.run(*arguments, "-z", "--format=%H", "HEAD", "--", CONVERSATIONS, timeout=600)
+    stdin = "".join(f"{commit}\n" for commit in commits).encode()
+    out = git.run(*arguments, "-z", "--", CONVERSATIONS, stdin=stdin, timeout=600)
     found: dict[str, Kept] = {}
     commit, pieces = "", iter(out.split(b"\0"))
     for piece in pieces:
@@ -95,7 +97,7 @@ def added(git: Git, *, all_commits: bool = False) -> dict[str, Kept]:
             if path.endswith(".md"):
                 found.setdefault(path, Kept(meta.split()[3].decode(), commit))
         elif meta:
-            commit = meta.decode()
+            commit = meta.split()[0].decode()
     return found
 
 
@@ -103,16 +105,18 @@ def _smuggled(git: Git, unknown: set[str]) -> dict[str, Kept]:
     """Transcripts in HEAD of which no commit by hand knows: one with a trailer brought more than it names."""
     if not unknown or git.head() is None or not unknown & git.tree("HEAD", CONVERSATIONS).keys():
         return {}
-    return {path: kept for path, kept in added(git, all_commits=True).items() if path in unknown}
+    everything = git.run("rev-list", "--topo-order", "--reverse", "HEAD", timeout=600).decode().split()
+    return {path: kept for path, kept in added(git, everything).items() if path in unknown}
 
 
 def verify(home: Home, git: Git, tick: Callable[[int, int], None]) -> list[Checked]:
     """Check every transcript; `tick(done, all)` after each. git reads its log while we hash."""
     found = [path for path in files.Tree(home.root).files(CONVERSATIONS) if path.endswith(".md")]
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        asked, asked_too = pool.submit(recorded, git), pool.submit(added, git)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        asked = pool.submit(recorded, git)
         digests = _digests(str(home.root), found, tick)
-        records, first = _spelled(asked.result(), found), asked_too.result()
+        told, by_hand = asked.result()
+    records, first = _spelled(told, found), added(git, by_hand)
     first |= _smuggled(git, set(found) - records.keys() - first.keys())
     known = {path: first[path] for path in first.keys() - records.keys()}
     checked = [
