@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 
@@ -89,6 +90,8 @@ PARTS = {
 
 def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
+    # Being stopped must still unmount and clean up.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     figures = []
     with workshop() as nobody:
         # The checks run in this process too, so it must not see the person's own home and git settings.

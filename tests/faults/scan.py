@@ -198,7 +198,7 @@ def _figure(part: str, what: str, points: Sequence[Point], seconds: float) -> Fi
         details["errors without explanation"] = sum(unexplained.values())
         details["for example"] = next(iter(unexplained))
     if littered := [point for point in fired if point.litter]:
-        details["points with litter"] = len(littered)
+        details["points with litter"] = f"{len(littered)} (such as {littered[0].litter[0]})"
     return Figure(part, what, "points", len(failures), len(fired), seconds, details, failures)
 
 
