@@ -11,8 +11,10 @@ from pathlib import Path
 
 from tacit import config as configuration
 from tacit.config import Config, Loaded
+from tacit.embed.protocol import Embedder
 from tacit.errors import ConfigError, TacitError
 from tacit.memory import Memory
+from tacit.search.parts import Parts, Reranker
 from tacit.store import setup
 from tacit.store.home import CONFIG, Home, locate
 from tacit.store.hooks import program_path
@@ -31,7 +33,7 @@ def open_home(home: str | os.PathLike[str] | None = None, *, recover: bool = Tru
     """
     place = locate(None if home is None else os.fspath(home), os.environ).require()
     config = load_config(place).config
-    memory = Memory(place, config, zone=zone_of(config), now=now)
+    memory = Memory(place, config, zone=zone_of(config), now=now, parts=parts_of(config))
     if recover:
         recover_quietly(memory)
     return memory
@@ -60,6 +62,23 @@ def load_config(home: Home) -> Loaded:
         line = home.config.read_bytes()[: error.start].count(b"\n") + 1
         raise ConfigError(CONFIG, line, "is not UTF-8 text.", "Save the file as UTF-8.") from error
     return configuration.parse(text, where=CONFIG, environ=os.environ, trusted=is_trusted(home))
+
+
+def parts_of(config: Config) -> Parts:
+    """What to search with. Nothing is loaded before it is used."""
+    wanted = config.search
+
+    def embedder() -> Embedder | None:
+        from tacit.embed.choose import choose  # ssl and json, for the models that are reached by network
+
+        return choose(wanted.embedding_model, wanted.embedding_dimensions, os.environ)
+
+    def reranker() -> Reranker | None:
+        from tacit.embed.choose import choose_reranker
+
+        return choose_reranker(wanted.reranker)
+
+    return Parts(embedder, reranker, wanted.bm25_weight, wanted.vector_weight)
 
 
 def zone_of(config: Config) -> tzinfo | None:

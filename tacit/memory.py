@@ -7,13 +7,17 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from tacit.capture import Session, counted, fixed_offset, possible, to_milliseconds
 from tacit.config import Config, without_secret
 from tacit.errors import Busy, TacitError, UsageError
 from tacit.model.notes import Note
 from tacit.model.problems import Problem
+from tacit.model.search import EVERYTHING, Category, Found, Hit, Scope
 from tacit.model.turns import Closing, KnowledgeChange, Opening, Sealed, Transcript, Turn
+from tacit.search.parts import Parts
 from tacit.store import files, transcripts
 from tacit.store import verify as proof
 from tacit.store.branches import prune_explored
@@ -26,6 +30,9 @@ from tacit.store.tags import tag_periods
 from tacit.store.transcripts import Live, Record
 from tacit.text import notes
 from tacit.text import transcript as form
+
+if TYPE_CHECKING:
+    from tacit.search.searcher import Searcher
 
 _PATIENCE = 1.0  # seconds that opening a home may wait for somebody else's commit
 
@@ -50,9 +57,16 @@ class Memory:
     """One home. Give it its parts; `tacit.open` picks them."""
 
     def __init__(
-        self, home: Home, config: Config, *, zone: tzinfo | None, now: Callable[[], datetime]
+        self,
+        home: Home,
+        config: Config,
+        *,
+        zone: tzinfo | None,
+        now: Callable[[], datetime],
+        parts: Parts | None = None,
     ) -> None:
         self.home, self.config = home, config
+        self._parts = parts or Parts()
         self.git = Git(home.root)
         self.history = History(home, self.git, self._moment)
         self._committer = Committer(home, self.git, self._moment, _memory_limits(config))
@@ -317,6 +331,33 @@ class Memory:
             files.Tree(self.home.root).write(path, notes.encode(text), expected)
         return notes.parse(text, path)
 
+    # ------------------------------------------------------------ search
+
+    @cached_property
+    def searcher(self) -> Searcher:
+        """The index of this home and questions to it."""
+        from tacit.search.searcher import Searcher  # SQLite; keeping a message needs none
+
+        return Searcher(self.home, self._parts)
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        category: Category | None = None,
+        session_key: str | None = None,
+    ) -> list[Hit]:
+        """The passages that answer best, in what this session may see. No session: the owner asks."""
+        scope = EVERYTHING if session_key is None else _scope_of(session_key)
+        if category is not None:
+            scope = replace(scope, categories=(category,))
+        return list(self.find(query, scope, limit).hits)
+
+    def find(self, query: str, scope: Scope = EVERYTHING, limit: int = 10) -> Found:
+        """As `search`, with all filters, and with how the answer was made."""
+        return self.searcher.find(query, scope, limit, now=self._moment())
+
     # ------------------------------------------------------------ proof
 
     def verify(self, tick: Callable[[int, int], None] = lambda done, total: None) -> list[proof.Checked]:
@@ -334,6 +375,18 @@ class Memory:
 def _memory_limits(config: Config) -> tuple[int, int, int]:
     lines = config.lifecycle
     return lines.memory_warn_lines, lines.memory_line_cap, lines.memory_block_lines
+
+
+def _scope_of(session_key: str) -> Scope:
+    """The narrowest reading of a session key. Only an agent's main session is its owner's for certain; a
+    group has what is for groups and its own transcripts; everybody else has what is for anyone."""
+    parts = session_key.split(":")
+    agents = (_agent_of(session_key),)
+    if parts[0] == "agent" and parts[2:] == ["main"]:
+        return Scope(agents=agents)
+    if "group" in parts or "channel" in parts:
+        return Scope(audience="group", conversation=session_key, agents=agents)
+    return Scope(audience="anyone", agents=agents)
 
 
 def _agent_of(session_key: str) -> str:

@@ -27,6 +27,15 @@ def say(text: str = "") -> None:
     _put(safe(text))
 
 
+def say_marked(text: str) -> None:
+    """What stands between ** ** is bold on a terminal."""
+    line = safe(text)
+    if sys.stdout.isatty():
+        parts = line.split("**")
+        line = "".join(f"\033[1m{part}\033[0m" if at % 2 else part for at, part in enumerate(parts))
+    _put(line)
+
+
 def warn(text: str) -> None:
     with suppress(OSError):  # nobody can be told that nobody can be told
         print(safe(text), file=sys.stderr)
@@ -65,7 +74,8 @@ def dump(value: object) -> None:
 def table(rows: Iterable[Sequence[str]], indent: str = "  ") -> None:
     """Columns as wide as their widest cell; the last one is left as it is."""
     lines = [[safe(cell) for cell in row] for row in rows]
-    widths = [max((len(row[i]) for row in lines if i < len(row) - 1), default=0) for i in range(10)]
+    columns = range(max(map(len, lines), default=0))
+    widths = [max((len(row[i]) for row in lines if i < len(row) - 1), default=0) for i in columns]
     for row in lines:
         cells = [cell.ljust(widths[i]) for i, cell in enumerate(row[:-1])]
         _put((indent + "  ".join([*cells, *row[-1:]])).rstrip())

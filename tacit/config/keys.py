@@ -128,7 +128,21 @@ class Search:
     # The dimensions belong to the model: where the model falls back, they must fall back with it.
     embedding_dimensions: int = field(
         default=256,
-        metadata=_rule("whole", "Length of the model's vectors.", low=1, high=65_536, reaches=True),
+        metadata=_rule(
+            "whole",
+            "Length of the vectors of a model that is reached by network; local ones know theirs.",
+            low=1,
+            high=65_536,
+            reaches=True,
+        ),
+    )
+    reranker: str = field(
+        default="none",
+        metadata=_rule(
+            "model",
+            "A cross-encoder that reads the best hits once more: none, ms-marco-minilm or a folder.",
+            reaches=True,
+        ),
     )
     index: str = field(
         default="sqlite",

@@ -17,7 +17,7 @@ _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
 
 _CONTROL = "[\x00-\x1f\x7f-\x9f\ud800-\udfff]"
 _FILE = r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.md"
-_MODEL = r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*"
+_MODEL = r"[A-Za-z0-9][A-Za-z0-9._:/@+#-]*"
 _INDEX = r"sqlite|postgres(ql)?://[^\s]+"
 _BRANCH = r"(?!.*\.lock(/|$))[A-Za-z0-9_]+([./-][A-Za-z0-9_]+)*"
 _ZONE = r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*"

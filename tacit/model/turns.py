@@ -20,7 +20,7 @@ class Message:
     role: Role
     text: str
     speaker: str | None = None
-    line: int = 0
+    line: int = 0  # of the file, where its text begins
 
 
 @dataclass(frozen=True, slots=True)

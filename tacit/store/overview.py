@@ -9,6 +9,7 @@ import struct
 from collections.abc import Iterator
 
 from tacit.store.home import CONVERSATIONS, NOTE_FOLDERS, Home
+from tacit.store.listing import walk
 
 
 class Overview:
@@ -31,10 +32,10 @@ def look(home: Home) -> Overview:
     seen = Overview()
     seen.home = root
     seen.branch, seen.commit, moved = _head(root)
-    conversations = [(path, info.st_mtime) for path, info in _files(root, CONVERSATIONS)]
+    conversations = [(path, info.st_mtime) for path, info in walk(root, CONVERSATIONS)]
     seen.transcripts = len(conversations)
     seen.last_transcript = max(conversations, key=_began, default=("", 0.0))[0]
-    notes = [file for folder in NOTE_FOLDERS for file in _files(root, folder)]
+    notes = [file for folder in NOTE_FOLDERS for file in walk(root, folder)]
     seen.notes = len(notes)
     seen.edited = _edited(root, [(path, info) for path, info in notes if info.st_mtime > moved])
     seen.open, seen.left_open, seen.waiting = _sessions(root)
@@ -115,22 +116,6 @@ def _index_entries(data: bytes, version: int, count: int) -> Iterator[tuple[str,
         end = data.index(b"\0", name)
         yield os.fsdecode(data[name:end]), (seconds * 10**9 + nanoseconds, size)
         position += (end - position + 8) // 8 * 8  # entries are padded to eight bytes, with one NUL at least
-
-
-def _files(root: str, folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Markdown files below a folder with what the disk knows of each."""
-    stack = [folder]
-    while stack:
-        here = stack.pop()
-        try:
-            entries = list(os.scandir(f"{root}/{here}"))
-        except OSError:
-            continue
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                stack.append(f"{here}/{entry.name}")
-            elif entry.name.endswith(".md") and entry.is_file(follow_symlinks=False):
-                yield f"{here}/{entry.name}", entry.stat(follow_symlinks=False)
 
 
 def _sessions(root: str) -> tuple[list[tuple[str, str]], list[str], list[str]]:

@@ -74,6 +74,16 @@ def chunks(text: str, limit: int = LIMIT) -> list[Chunk]:
     return found
 
 
+def pieces(text: str, limit: int = LIMIT) -> list[Chunk]:
+    """A message in pieces of at most `limit` characters, lines counted from 0. It is cut for length alone: a
+    heading inside a message is part of what was said, and begins nothing new."""
+    if len(text) <= limit and "\r" not in text:
+        return [Chunk("", (), 0, text.count("\n"), text)] if text.strip() else []
+    return [
+        Chunk("", (), block.start, block.end, block.text) for block in _packed(_blocks(scan(text, 0)), limit)
+    ]
+
+
 def _name(prefix: str, text: str, seen: Counter[bytes]) -> str:
     digest = sha256((prefix + text).encode("utf-8", "surrogatepass")).digest()
     seen[digest] += 1

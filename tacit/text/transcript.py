@@ -416,7 +416,7 @@ class _Reader:
         heading = HEADING.match(first)
         if heading is not None:
             self._turn_to(heading)
-            region = rest
+            line, region = line + 1, rest
         at = datetime.combine(self.day, clock, self.zone)
         entry_line = region.removesuffix("\n")
         turn = self._entry(entry_line, number, at, line)

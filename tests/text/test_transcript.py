@@ -619,7 +619,8 @@ def test_lines_of_turns_are_those_of_the_file() -> None:
     paper = kept()
     lines = paper.text.split("\n")
     for turn in paper.parsed().turns:
-        assert lines[turn.line - 1].startswith("## 18:45"), turn
+        begins = turn.text.split("\n")[0] if isinstance(turn, Message) else "> ["
+        assert lines[turn.line - 1].startswith(begins), turn
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Text into vectors: a table of words, a small network, or a model behind an address."""

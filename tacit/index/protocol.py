@@ -1,0 +1,90 @@
+"""What every index does. tests/index/contract.py says it as tests, for any backend.
+
+An index holds documents as passages with two ways to find them: by words and by vectors. It ranks nothing
+across the two and knows no query language; that is for tacit.search. What a scope excludes is never read, on
+either side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from tacit.errors import TacitError
+from tacit.model.search import Audience, Category, Document, Passage, Scope, Scored, Stamp
+
+
+class IndexUnavailable(TacitError):
+    """It cannot answer now (locked, read-only, full disk). Nothing is wrong with it: ask again later."""
+
+
+class IndexBroken(TacitError):
+    """It cannot be trusted: damaged, foreign, or of another version. Set it aside and build a new one."""
+
+
+class Stored(NamedTuple):
+    """A passage as the index gives it back, with what it needs to know of its file."""
+
+    id: int
+    path: str
+    title: str
+    category: Category
+    audience: Audience
+    archived: bool
+    passage: Passage  # without its surroundings
+
+
+class Facts(NamedTuple):
+    files: int
+    passages: int
+    embedded: int  # passages that have a vector
+    generation: int  # grows with every change
+    embedder: str  # whose vectors are held; empty: none
+
+
+class Index(Protocol):
+    def stamps(self) -> dict[str, Stamp]:
+        """The files it holds and what they were like when they were read."""
+
+    def replace(self, documents: Sequence[tuple[Document, Stamp]], gone: Collection[str] = ()) -> None:
+        """All of these changes or none: each document in place of what was there under its path."""
+
+    def lexical(self, terms: Sequence[str], scope: Scope, limit: int) -> list[Scored]:
+        """The passages that hold one of the terms at least, best BM25 first. A term of several words is found
+        where they stand together."""
+
+    def frequency(self, term: str) -> float:
+        """The share of all passages in which a term is found, 0 to 1."""
+
+    def nearest(self, vector: bytes, scope: Scope, limit: int) -> list[Scored]:
+        """The passages with the highest cosine to `vector`, best first."""
+
+    def cosines(self, vector: bytes, ids: Collection[int]) -> dict[int, float]:
+        """For those of the passages that have a vector."""
+
+    def stored(self, ids: Collection[int]) -> dict[int, Stored]: ...
+
+    def windows(self, ids: Collection[int]) -> dict[int, str]:
+        """Those that are turns, with the two turns before, the one after, and who spoke."""
+
+    def matched(self, terms: Sequence[str], text: str) -> list[tuple[int, int, str]]:
+        """Where terms stand in a text, by the rules of this index: start, end and the term."""
+
+    def vectors_of(self) -> str:
+        """The name of the embedder whose vectors are held; empty: there are none."""
+
+    def use_embedder(self, name: str) -> None:
+        """Hold vectors of this embedder from now on. Those of another one are let go."""
+
+    def unembedded(self, limit: int) -> list[tuple[bytes, str]]:
+        """Texts that have no vector yet, under the digest to give with it. Equal texts come once."""
+
+    def keep(self, vectors: Mapping[bytes, bytes | None]) -> None:
+        """Vectors by the digest of their text; None: it has none, do not ask again."""
+
+    def names(self) -> tuple[str, ...]:
+        """People and projects that have a file."""
+
+    def facts(self) -> Facts: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,557 @@
+"""The index in one SQLite file, through apsw, which brings a current SQLite with it.
+
+Vectors need sqlite-vec's functions, not its tables: a scan of signs in an ordinary table with a filter in the
+same statement is faster than its own index at our sizes, and any SQL filter applies before ranking. The signs
+of all vectors are compared first, then the best few by their real values.
+
+Text goes in through `indexable`, so the words table sees what `matched` and queries see.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date
+from hashlib import blake2b
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from tacit.index.protocol import Facts, IndexBroken, IndexUnavailable, Stored
+from tacit.index.schema import APPLICATION, TABLES, TOKENIZER, VERSION, WEIGHTS
+from tacit.model.search import AUDIENCES, Document, Passage, Scope, Scored, Stamp
+from tacit.text.passages import embedded_text
+from tacit.text.query import Term, match
+from tacit.text.words import aliases, indexable, unspaced
+
+_PATIENCE = 5_000  # milliseconds to wait for another process that is writing
+_RESCORED = 400  # passages whose vectors are compared in full after all signs were
+_FAR_APART = "\n.\n"  # phrases must not match across two passages
+
+_BROKEN = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, apsw.SchemaChangeError)
+_LATER = (
+    apsw.BusyError, apsw.LockedError, apsw.ReadOnlyError, apsw.FullError, apsw.IOError, apsw.CantOpenError,
+    apsw.PermissionsError, apsw.NoLFSError, apsw.AuthError,
+)  # fmt: skip
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """SQLite's errors as one of the two kinds that matter: come back later, or build it anew."""
+    try:
+        yield
+    except _BROKEN as error:
+        raise IndexBroken(f"the index is damaged ({error})") from error
+    except _LATER as error:
+        raise IndexUnavailable(f"the index cannot be used now ({error})") from error
+    except apsw.Error as error:  # missing tables, rows that make no sense: not what we wrote
+        raise IndexBroken(f"the index is not what it should be ({error})") from error
+
+
+class SqliteIndex:
+    """One connection. Not for two threads at once."""
+
+    def __init__(self, file: Path) -> None:
+        with _explained():
+            self._db, self.writable = _connected(file)
+            self._vectors = _load_vectors(self._db)
+            if self.writable:
+                self._db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL")
+            self._db.execute("PRAGMA mmap_size=1073741824; PRAGMA cache_size=-16000")
+            self._require_ours()
+            tokenizer = self._db.fts5_tokenizer(TOKENIZER[0], list(TOKENIZER[1:]))
+        self._tokenizer = tokenizer
+        self._known: dict[str, int] = {}  # how many passages hold a term, for the generation below
+        self._known_at = -1
+        self._names: tuple[str, ...] = ()
+
+    def _require_ours(self) -> None:
+        application, version = self._pragma("application_id"), self._pragma("user_version")
+        is_empty = self._value("SELECT count(*) FROM sqlite_schema") == 0
+        if is_empty and application == 0 and self.writable:
+            with self._db:
+                if self._value("SELECT count(*) FROM sqlite_schema") == 0:  # not made by another meanwhile
+                    self._db.execute(TABLES)
+                    self._db.execute(
+                        "INSERT INTO about VALUES('generation', 0), ('embedded_at', -1), ('embedder', '')"
+                    )
+        elif application != APPLICATION:
+            raise IndexBroken("the file is not an index of tacit")
+        elif version != VERSION:
+            raise IndexBroken(f"the index is of version {version}, this tacit has {VERSION}")
+
+    def _about(self, key: str) -> Any:
+        return self._value("SELECT value FROM about WHERE key = ?", key)
+
+    def _pragma(self, name: str) -> object:
+        return self._value(f"PRAGMA {name}")
+
+    def _value(self, sql: str, *bindings: Any) -> Any:
+        row = next(iter(self._db.execute(sql, bindings)), None)
+        return row[0] if row else None
+
+    # ------------------------------------------------------------ writing
+
+    def stamps(self) -> dict[str, Stamp]:
+        with _explained():
+            rows = self._db.execute("SELECT path, mtime_ns, size, inode FROM knowledge_meta")
+            return {path: Stamp(*stamp) for path, *stamp in rows}
+
+    def replace(self, documents: Sequence[tuple[Document, Stamp]], gone: Collection[str] = ()) -> None:
+        with _explained(), self._writing():
+            self._remove({*gone, *(document.path for document, _ in documents)})
+            self._insert(documents)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("UPDATE about SET value = value + 1 WHERE key = 'generation'")
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+
+    def _remove(self, paths: Iterable[str]) -> None:
+        for path in sorted(paths):
+            file = self._value("SELECT id FROM knowledge_meta WHERE path = ?", path)
+            if file is not None:
+                old = [
+                    (row[0],) for row in self._db.execute("SELECT id FROM passages WHERE file = ?", (file,))
+                ]
+                self._db.executemany("DELETE FROM knowledge_fts WHERE rowid = ?", old)
+                self._db.executemany("DELETE FROM knowledge_vec WHERE id = ?", old)
+                self._db.execute("DELETE FROM passages WHERE file = ?", (file,))
+                self._db.execute("DELETE FROM knowledge_meta WHERE id = ?", (file,))
+
+    def _insert(self, documents: Sequence[tuple[Document, Stamp]]) -> None:
+        file = (self._value("SELECT max(id) FROM knowledge_meta") or 0) + 1
+        first = (self._value("SELECT max(id) FROM passages") or 0) + 1
+        metas: list[Any] = []
+        passages: list[Any] = []
+        words: list[Any] = []
+        for number, (document, stamp) in enumerate(documents, file):
+            ids = range(first, first + len(document.passages))
+            metas.append(_meta_row(number, document, stamp))
+            passages += _passage_rows(ids, number, document)
+            words += _word_rows(ids, document)
+            first = ids.stop
+        self._db.executemany(f"INSERT INTO knowledge_meta VALUES({_marks(15)})", metas)
+        self._db.executemany(f"INSERT INTO passages VALUES({_marks(11)})", passages)
+        self._db.executemany(
+            f"INSERT INTO knowledge_fts(rowid, body, before, after, heading) VALUES({_marks(5)})", words
+        )
+        if self._vectors:  # moved and re-read passages have theirs already
+            self._db.execute(
+                "INSERT INTO knowledge_vec SELECT p.id, vec_quantize_binary(vec_int8(e.vector))"
+                " FROM passages p JOIN embedded e USING(digest) WHERE p.file >= ? AND e.vector IS NOT NULL",
+                (file,),
+            )
+
+    # ------------------------------------------------------------ words
+
+    def lexical(self, terms: Sequence[str], scope: Scope, limit: int) -> list[Scored]:
+        expression = match(Term(term) for term in terms if '"' not in term and term.strip())
+        if not expression:
+            return []
+        where, bindings = _filter(scope, "+f.rowid")
+        select = (
+            f"SELECT f.rowid, -bm25(knowledge_fts, {', '.join(map(str, WEIGHTS))}) AS score"
+            f" FROM knowledge_fts f {{join}} WHERE knowledge_fts MATCH ? {where} ORDER BY score DESC"
+        )
+        with _explained():
+            found = self._scored(select.format(join="") + " LIMIT ?", expression, *bindings, limit + 1)
+            if len(found) > limit and found[limit - 1].score == found[limit].score:
+                # Equal scores at the cut: let the order be that of the files, not of how the index grew.
+                joined = select.format(
+                    join="JOIN passages p ON p.id = f.rowid JOIN knowledge_meta m ON m.id = p.file"
+                )
+                found = self._scored(joined + ", m.path, p.position LIMIT ?", expression, *bindings, limit)
+        return found[:limit]
+
+    def _scored(self, sql: str, *bindings: Any) -> list[Scored]:
+        return [Scored(*row) for row in self._db.execute(sql, bindings)]
+
+    def frequency(self, term: str) -> float:
+        with _explained():
+            self._refresh()
+            if term not in self._known:
+                self._known[term] = self._count(term)
+            total = self._known[""]
+        return self._known[term] / total if total else 0.0
+
+    def _refresh(self) -> None:
+        generation = self._about("generation")
+        if generation != self._known_at:
+            self._known = {"": self._value("SELECT count(*) FROM passages")}
+            self._names = tuple(self._read_names())
+            self._known_at = generation
+
+    def _count(self, term: str) -> int:
+        """For a term of several words that of its rarest: close enough, and never a search of its own."""
+        words = {word for *_, word in self._tokens(term)}
+        counts = [self._value("SELECT doc FROM knowledge_terms WHERE term = ?", word) or 0 for word in words]
+        return min(counts, default=0)
+
+    def _tokens(self, text: str) -> list[tuple[int, int, str]]:
+        """Words of a text as the index keeps them, with where they stand, counted in bytes."""
+        if not text:
+            return []
+        data = text.encode("utf-8", "replace")
+        found: Any = self._tokenizer(data, apsw.FTS5_TOKENIZE_DOCUMENT, None)
+        return [(start, end, word) for start, end, word, *_ in found]
+
+    def matched(self, terms: Sequence[str], text: str) -> list[tuple[int, int, str]]:
+        sought = {word: term for term in reversed(terms) for *_, word in self._tokens(term)}
+        data = text.encode("utf-8", "replace")
+        found = [
+            (_characters(data, start), _characters(data, end), sought[word])
+            for start, end, word in self._tokens(text)
+            if word in sought
+        ]
+        found += _symbols(text, set(terms))
+        found += [span for term in terms if unspaced(term) for span in _literal(text, term)]
+        return _apart(found)
+
+    # ------------------------------------------------------------ vectors
+
+    def nearest(self, vector: bytes, scope: Scope, limit: int) -> list[Scored]:
+        if not self._vectors:
+            return []
+        where, bindings = _filter(scope, "id")
+        sql = (
+            "WITH near AS MATERIALIZED (SELECT id FROM knowledge_vec WHERE 1"
+            f" {where} ORDER BY vec_distance_hamming(vec_bit(signs), vec_quantize_binary(vec_int8(?)))"
+            " LIMIT ?)"
+            " SELECT p.id, 1 - vec_distance_cosine(vec_int8(e.vector), vec_int8(?)) AS cosine"
+            " FROM near JOIN passages p USING(id) JOIN embedded e USING(digest)"
+            " ORDER BY cosine DESC, p.id LIMIT ?"
+        )
+        with _explained():
+            return self._scored(sql, *bindings, vector, max(_RESCORED, limit), vector, limit)
+
+    def cosines(self, vector: bytes, ids: Collection[int]) -> dict[int, float]:
+        if not self._vectors or not ids:
+            return {}
+        sql = (
+            "SELECT p.id, 1 - vec_distance_cosine(vec_int8(e.vector), vec_int8(?)) FROM passages p"
+            f" JOIN embedded e USING(digest) WHERE p.id IN ({_marks(len(ids))}) AND e.vector IS NOT NULL"
+        )
+        with _explained():
+            return dict(self._db.execute(sql, (vector, *ids)))
+
+    def vectors_of(self) -> str:
+        with _explained():
+            if not self._vectors or not self._value("SELECT EXISTS(SELECT 1 FROM knowledge_vec)"):
+                return ""
+            return str(self._about("embedder"))
+
+    def use_embedder(self, name: str) -> None:
+        with _explained():
+            if self._about("embedder") == name or not self.writable:
+                return
+            with self._writing():
+                self._db.execute("DELETE FROM knowledge_vec; DELETE FROM embedded")
+                self._db.execute("UPDATE about SET value = ? WHERE key = 'embedder'", (name,))
+
+    def unembedded(self, limit: int) -> list[tuple[bytes, str]]:
+        if not self._vectors or not self.writable:
+            return []
+        sql = (
+            "SELECT p.digest, m.title, p.section, p.speaker, p.text FROM passages p"
+            " JOIN knowledge_meta m ON m.id = p.file"
+            " WHERE p.id IN (SELECT min(id) FROM passages WHERE digest NOT IN (SELECT digest FROM embedded)"
+            " GROUP BY digest LIMIT ?)"
+        )
+        with _explained():
+            generation = self._about("generation")
+            if self._about("embedded_at") == generation:
+                return []
+            found = [
+                (digest, embedded_text(title, json.loads(section), speaker, text))
+                for digest, title, section, speaker, text in self._db.execute(sql, (limit,))
+            ]
+            if not found:  # looking for what lacks a vector means looking at all: once for each change
+                self._db.execute("UPDATE about SET value = ? WHERE key = 'embedded_at'", (generation,))
+            return found
+
+    def keep(self, vectors: Mapping[bytes, bytes | None]) -> None:
+        with _explained(), self._writing():
+            self._db.executemany("INSERT OR REPLACE INTO embedded VALUES(?, ?)", list(vectors.items()))
+            self._db.executemany(
+                "INSERT OR REPLACE INTO knowledge_vec SELECT id, vec_quantize_binary(vec_int8(?2))"
+                " FROM passages WHERE digest = ?1",
+                [(digest, vector) for digest, vector in vectors.items() if vector is not None],
+            )
+
+    # ------------------------------------------------------------ reading
+
+    def stored(self, ids: Collection[int]) -> dict[int, Stored]:
+        sql = (
+            "SELECT p.id, p.digest, p.text, p.first_line, p.last_line, p.section, p.day, p.speaker, p.turn,"
+            " m.path, m.category, m.audience, m.agents, m.conversation, m.archived, m.title, m.checksum"
+            f" FROM passages p JOIN knowledge_meta m ON m.id = p.file WHERE p.id IN ({_marks(len(ids))})"
+        )
+        with _explained():
+            return {row[0]: _stored(row) for row in self._db.execute(sql, tuple(ids))}
+
+    def windows(self, ids: Collection[int]) -> dict[int, str]:
+        sql = (
+            "SELECT p.id, near.speaker, near.text FROM passages p JOIN passages near ON near.file = p.file"
+            " AND near.position BETWEEN p.position - 2 AND p.position + 1"
+            f" WHERE p.id IN ({_marks(len(ids))}) AND p.speaker != '' ORDER BY p.id, near.position"
+        )
+        found: dict[int, list[str]] = {}
+        with _explained():
+            for number, speaker, text in self._db.execute(sql, tuple(ids)):
+                found.setdefault(number, []).append(f"{speaker}: {text}")
+        return {number: " ".join(lines) for number, lines in found.items()}
+
+    def names(self) -> tuple[str, ...]:
+        with _explained():
+            self._refresh()
+        return self._names
+
+    def _read_names(self) -> list[str]:
+        rows = self._db.execute(
+            "SELECT title, path FROM knowledge_meta WHERE category IN ('person', 'project') ORDER BY path"
+        )
+        return list(dict.fromkeys(name for title, path in rows for name in _names_of(title, path)))
+
+    def facts(self) -> Facts:
+        with _explained():
+            about = dict(self._db.execute("SELECT key, value FROM about"))
+            files, passages, embedded = (
+                self._value(f"SELECT count(*) FROM {table}")
+                for table in ("knowledge_meta", "passages", "knowledge_vec")
+            )
+        return Facts(files, passages, embedded, about["generation"], about["embedder"])
+
+    def generation(self) -> int:
+        with _explained():
+            return int(self._about("generation"))
+
+    def close(self) -> None:
+        self._db.close()
+
+
+# ---------------------------------------------------------------- the connection
+
+
+def _connected(file: Path) -> tuple[apsw.Connection, bool]:
+    """For writing where that is possible; a home on a read-only disk can still be searched."""
+    try:
+        db = apsw.Connection(str(file))
+        db.set_busy_timeout(_PATIENCE)
+        if db.readonly("main"):
+            raise apsw.ReadOnlyError
+        db.execute("BEGIN IMMEDIATE; ROLLBACK")
+        return db, True
+    except (apsw.ReadOnlyError, apsw.CantOpenError):
+        if not file.exists():
+            raise
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    uri = f"file:{_quoted(str(file))}?immutable=1"
+    return apsw.Connection(uri, flags=flags), False
+
+
+def _quoted(path: str) -> str:
+    return "".join(
+        f"%{byte:02x}" if chr(byte) in "%?#" or byte > 126 else chr(byte) for byte in path.encode()
+    )
+
+
+def _load_vectors(db: apsw.Connection) -> bool:
+    """sqlite-vec without importing it: it would import numpy. Without it there are words alone."""
+    spec = find_spec("sqlite_vec")
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    if not places:
+        return False
+    db.enable_load_extension(True)
+    try:
+        db.load_extension(str(Path(places[0]) / "vec0"))
+    except apsw.ExtensionLoadingError:
+        return False
+    finally:
+        db.enable_load_extension(False)
+    return True
+
+
+# ---------------------------------------------------------------- rows
+
+
+def _marks(count: int) -> str:
+    return ", ".join("?" * count)
+
+
+def _meta_row(number: int, document: Document, stamp: Stamp) -> tuple[Any, ...]:
+    seen = _visible(document)
+    tags = json.dumps(document.tags, ensure_ascii=False)
+    path, category, audience, agents, conversation, archived, title = seen
+    return (
+        number, path, category, document.day, title, _storable(tags), document.lines, audience, agents,
+        conversation, archived, *stamp, _checksum(seen),
+    )  # fmt: skip
+
+
+def _visible(document: Document) -> tuple[str, str, int, str, str, int, str]:
+    """What decides who sees a file, and is shown of it."""
+    agents = _storable("".join(f"\n{name}\n" for name in document.agents))
+    return (
+        document.path,
+        document.category,
+        AUDIENCES.index(document.audience),
+        agents,
+        _storable(document.conversation),
+        int(document.archived),
+        _storable(document.title),
+    )
+
+
+def _checksum(seen: tuple[Any, ...]) -> int:
+    return zlib.crc32(repr(seen).encode("utf-8", "surrogatepass"))
+
+
+def _storable(text: str) -> str:
+    """The database takes UTF-8 alone. Other bytes come back as the replacement character."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _passage_rows(ids: range, file: int, document: Document) -> Iterator[tuple[Any, ...]]:
+    title = _storable(document.title)
+    for position, (number, passage) in enumerate(zip(ids, document.passages, strict=True)):
+        text, speaker = _storable(passage.text), _storable(passage.speaker)
+        section = tuple(map(_storable, passage.section))
+        yield (
+            number, file, position, passage.first_line, passage.last_line,
+            json.dumps(section, ensure_ascii=False) if section else "[]", passage.day, speaker, passage.turn,
+            _digest(title, section, speaker, text), text,
+        )  # fmt: skip
+
+
+def _digest(title: str, section: Sequence[str], speaker: str, text: str) -> bytes:
+    return blake2b(embedded_text(title, section, speaker, text).encode(), digest_size=16).digest()
+
+
+def _word_rows(ids: range, document: Document) -> Iterator[tuple[int, str, str, str, str]]:
+    passages = document.passages
+    texts = [indexable(passage.text) for passage in passages]
+    for at, (number, passage) in enumerate(zip(ids, passages, strict=True)):
+        first, last = passage.near
+        before = _FAR_APART.join(texts[first:at])
+        after = _FAR_APART.join(texts[at + 1 : last])
+        yield number, _body(passage, texts[at]), before, after, _heading(document, passage)
+
+
+def _body(passage: Passage, text: str) -> str:
+    """People ask for what somebody said on a day, so a turn is found by both."""
+    if not passage.speaker:
+        return text
+    return f"{_in_words(passage.day)} {indexable(passage.speaker)}: {text}"
+
+
+def _in_words(day: str) -> str:
+    try:
+        return f"{date.fromisoformat(day):%d %B %Y}"
+    except ValueError:
+        return ""
+
+
+def _heading(document: Document, passage: Passage) -> str:
+    if passage.speaker:
+        return ""
+    name = document.path.rpartition("/")[2].rpartition(".")[0]
+    above = (document.title, *passage.section, name, *document.tags)
+    return indexable(_FAR_APART.join(dict.fromkeys(above)))
+
+
+def _stored(row: tuple[Any, ...]) -> Stored:
+    """Checked against what was written: a flipped bit must not put words into somebody's mouth."""
+    number, digest, text, first, last, section, day, speaker, turn, *seen, checksum = row
+    path, category, audience, _, _, archived, title = seen
+    headings = tuple(json.loads(section))
+    if _checksum(tuple(seen)) != checksum or _digest(title, headings, speaker, text) != digest:
+        raise IndexBroken("the index holds text that was not written by tacit")
+    passage = Passage(text, first, last, headings, day, speaker, turn, (0, 0))
+    return Stored(number, path, title, category, AUDIENCES[audience], bool(archived), passage)
+
+
+def _names_of(title: str, path: str) -> list[str]:
+    """What people call it: the title of its file, and the folder of a project or the name of the file."""
+    parts = path.split("/")
+    name = parts[-2] if path.startswith("knowledge/projects/") and len(parts) > 3 else parts[-1][:-3]
+    return [found for found in (title, name.replace("-", " ").replace("_", " ").strip()) if len(found) > 1]
+
+
+def _characters(data: bytes, place: int) -> int:
+    """A place counted in bytes, counted in characters."""
+    return len(data[:place].decode("utf-8", "replace"))
+
+
+def _symbols(text: str, terms: set[str]) -> Iterator[tuple[int, int, str]]:
+    """Names such as `C++`, which are indexed under another word."""
+    for alias in aliases(text):
+        if alias.word in terms:
+            length = next(
+                (at for at, ch in enumerate(text[alias.start :]) if ch.isspace()), len(text) - alias.start
+            )
+            yield alias.start, alias.start + length, alias.word
+
+
+def _literal(text: str, term: str) -> Iterator[tuple[int, int, str]]:
+    at = text.find(term)
+    while at >= 0:
+        yield at, at + len(term), term
+        at = text.find(term, at + 1)
+
+
+def _apart(spans: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """In order, without those that overlap an earlier one."""
+    kept: list[tuple[int, int, str]] = []
+    for span in sorted(spans):
+        if not kept or span[0] >= kept[-1][1]:
+            kept.append(span)
+    return kept
+
+
+# ---------------------------------------------------------------- what a scope lets through
+
+
+def _filter(scope: Scope, column: str) -> tuple[str, list[Any]]:
+    """`AND column IN (…)`, or nothing for the owner's view of everything."""
+    if scope.is_everything:
+        return "", []
+    conditions, bindings = [], []
+    for condition, values in _conditions(scope):
+        conditions.append(condition)
+        bindings += values
+    inner = "SELECT p.id FROM passages p JOIN knowledge_meta m ON m.id = p.file WHERE "
+    return f"AND {column} IN ({inner}{' AND '.join(conditions) or '1'})", bindings
+
+
+def _conditions(scope: Scope) -> Iterator[tuple[str, list[Any]]]:
+    if scope.categories:
+        yield f"m.category IN ({_marks(len(scope.categories))})", list(scope.categories)
+    if scope.audience != "owner":
+        yield (
+            "(m.audience <= ? OR (m.conversation != '' AND m.conversation = ?))",
+            [AUDIENCES.index(scope.audience), _storable(scope.conversation)],
+        )
+    if scope.agents:
+        own = " OR ".join("instr(m.agents, ?)" for _ in scope.agents)
+        yield f"(m.agents = '' OR {own})", [_storable(f"\n{name}\n") for name in scope.agents]
+    if scope.since:
+        yield "p.day >= ?", [scope.since.isoformat()]
+    if scope.until:
+        yield "p.day <= ?", [scope.until.isoformat()]
+    if scope.under:
+        under = _storable(scope.under)
+        yield "substr(m.path, 1, ?) = ?", [len(under), under]
+    if scope.archived is not None:
+        yield "m.archived = ?", [int(scope.archived)]

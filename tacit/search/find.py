@@ -1,0 +1,314 @@
+"""One question to one index.
+
+    understand   words, days and names in the question                     (tacit.text.query)
+    words        the best passages by BM25, scope applied inside
+    vector       the question's vector, within the time there is; then the nearest passages
+    fuse         both rankings on one footing, boosts for named days, people and projects
+    rerank       a cross-encoder reads the best few, if there is one and time for it
+    explain      relevance, snippet and reasons for the hits that are returned
+
+Whatever fails on the way makes the answer poorer and is named in it; words always answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from math import log
+from typing import NamedTuple
+
+from tacit.embed.protocol import Embedder, EmbedderError
+from tacit.index.protocol import Index, Stored
+from tacit.model.search import EVERYTHING, Found, Hit, Scope, Scored, Why
+from tacit.search.calibration import Calibration
+from tacit.search.fusion import DEPTH, Candidates, best, blend, fuse, top
+from tacit.search.parts import Reranker
+from tacit.search.snippet import snippet
+from tacit.text.query import Query, understand
+
+_RERANKED = 50
+_READ_AT_LEAST = 5  # the order of fewer is not worth changing
+_RERANK_SHARE = 0.8
+_CROWDED = 0.25  # a term in more passages than this says little and costs most of the time
+_NAMED_DAY = 0.5  # boosts, in the units of the fused score
+_NAMED_NAME = 0.3
+_COMMON = 0.2  # share of passages at which a word of the question counts half in its vector
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The parts that answer, chosen by the app. `ask` gives the question's vector within a time limit."""
+
+    index: Index
+    embedder: Embedder | None
+    calibration: Calibration
+    reranker: Reranker | None = None
+    lexical_weight: float = 0.4
+    vector_weight: float = 0.6
+
+
+def find(
+    engine: Engine,
+    text: object,
+    scope: Scope = EVERYTHING,
+    limit: int = 10,
+    *,
+    now: datetime | None = None,
+    deadline: float | None = None,
+) -> Found:
+    """The best passages for a question. `deadline` is a monotonic time; None: take what it needs."""
+    clock = _Clock()
+    index = engine.index
+    with clock("understand"):
+        question = understand(text, now, index.names())
+        terms = [term.text for term in question.terms]
+    with clock("words"):
+        lexical, ideal = _by_words(index, terms, scope)
+    with clock("vector"):
+        vector, trouble = _vector(engine, question, deadline)
+    with clock("nearest"):
+        nearest = index.nearest(vector, scope, DEPTH) if vector else []
+        beyond = {one.id for one in lexical} - {one.id for one in nearest}
+        cosines = {one.id: one.score for one in nearest}
+        if vector:
+            cosines |= index.cosines(vector, beyond)
+    with clock("fuse"):
+        found = Candidates(lexical, nearest, cosines, ideal)
+        trust = engine.calibration.trust
+        whys = fuse(found, engine.lexical_weight, engine.vector_weight * trust)
+        stored = index.stored(top(whys, whys, _looked_at(engine, question, limit)))
+        whys = {one: _boosted(whys[one], stored[one], question) for one in stored}
+    channels = ["lexical", *(["vector"] if vector else [])]
+    with clock("rerank"):
+        whys, trouble_reading = _reranked(engine, question, whys, stored, deadline)
+    if any(why.rerank is not None for why in whys.values()):
+        channels.append("rerank")
+    with clock("explain"):
+        evidence = _evidence(found, whys)
+        standings = {one: why.standing for one, why in whys.items()}
+        places = {one: (kept.path, kept.passage.first_line) for one, kept in stored.items()}
+        chosen = best(standings, places, limit)
+        hits = list(_hits(engine, chosen, stored, whys, evidence, terms))
+    return Found(
+        hits=tuple(hits),
+        channels=tuple(channels),
+        degraded=tuple(filter(None, (trouble, trouble_reading))),
+        trace=_trace(question, engine, found, scope, evidence, clock),
+    )
+
+
+def _looked_at(engine: Engine, question: Query, limit: int) -> int:
+    """How many of the candidates may still come among the first: a boost or a reading moves them."""
+    moved = engine.reranker is not None or question.days is not None or bool(question.names)
+    return max(limit, _RERANKED) * 2 if moved else limit
+
+
+class _Clock:
+    """How long each step took, in milliseconds."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, step: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.steps[step] = round((time.perf_counter() - began) * 1000, 3)
+
+
+# Words
+
+
+def _by_words(index: Index, terms: Sequence[str], scope: Scope) -> tuple[list[Scored], float]:
+    """The ranking by words, and the score that no passage can exceed."""
+    shares = {term: index.frequency(term) for term in terms}
+    telling = [term for term in terms if shares[term] <= _CROWDED] or list(terms)
+    present = [term for term in telling if shares[term] > 0]
+    ideal = sum(_rarity(shares[term]) for term in telling) * 2.2  # 1 + k1 of FTS5's BM25
+    return (index.lexical(present, scope, DEPTH) if present else []), ideal
+
+
+def _rarity(share: float) -> float:
+    """Inverse document frequency. A word that is nowhere in the home counts as one of the rarest."""
+    return max(0.1, log((1 - share + 1e-4) / (share + 1e-4)))
+
+
+# Vectors
+
+
+def _vector(engine: Engine, question: Query, deadline: float | None) -> tuple[bytes | None, str]:
+    if engine.embedder is None or not question.text:
+        return None, ""
+    weigh = _weigher(engine.index)
+    try:
+        seconds = None if deadline is None else deadline - time.monotonic()
+        return engine.embedder.query(question.text, weigh, seconds), ""
+    except EmbedderError as error:
+        return None, f"vector: {error}"
+
+
+def _weigher(index: Index) -> Callable[[str], float]:
+    """A word that stands in many passages of this home says little about which one is meant."""
+
+    def weigh(word: str) -> float:
+        return _COMMON / (_COMMON + index.frequency(word))
+
+    return weigh
+
+
+# Boosts
+
+
+def _boosted(why: Why, stored: Stored, question: Query) -> Why:
+    boosts = tuple(_boosts(stored, question))
+    score = why.score + sum(size for _, size in boosts)
+    return replace(why, score=score, standing=score, boosts=boosts)
+
+
+def _boosts(stored: Stored, question: Query) -> Iterator[tuple[str, float]]:
+    days = question.days
+    if days and days.first.isoformat() <= stored.passage.day <= days.last.isoformat():
+        yield f"day: {days.text}", _NAMED_DAY
+    for name in question.names:
+        if stored.category in ("person", "project") and name.casefold() in _called(stored):
+            yield f"name: {name}", _NAMED_NAME
+            return
+
+
+def _called(stored: Stored) -> str:
+    return f"{stored.title} {stored.path.replace('-', ' ').replace('_', ' ')}".casefold()
+
+
+# Reading
+
+
+def _reranked(
+    engine: Engine,
+    question: Query,
+    whys: Mapping[int, Why],
+    stored: Mapping[int, Stored],
+    deadline: float | None,
+) -> tuple[dict[int, Why], str]:
+    if engine.reranker is None or not whys:
+        return dict(whys), ""
+    best_few = top(whys, whys, _RERANKED)
+    logits = _read(engine, engine.reranker, question, best_few, stored, deadline)
+    if len(logits) < min(_READ_AT_LEAST, len(best_few)):
+        return dict(whys), "rerank: no time to read the best passages"
+    standings = blend(whys, logits, _RERANK_SHARE)
+    floor = min(standings.values())  # what was not read stays below what was
+    unread = {
+        one: replace(why, standing=floor - 1 - rank) for rank, (one, why) in enumerate(_rest(whys, logits))
+    }
+    read = {one: replace(whys[one], rerank=logits[one], standing=standings[one]) for one in logits}
+    hurried = f"rerank: time for {len(read)} passages only" if len(read) < len(best_few) else ""
+    return {**unread, **read}, hurried
+
+
+def _rest(whys: Mapping[int, Why], read: Collection[int]) -> list[tuple[int, Why]]:
+    others = [(one, why) for one, why in whys.items() if one not in read]
+    return sorted(others, key=lambda pair: -pair[1].score)
+
+
+def _read(
+    engine: Engine,
+    reranker: Reranker,
+    question: Query,
+    ids: Sequence[int],
+    stored: Mapping[int, Stored],
+    deadline: float | None,
+) -> dict[int, float]:
+    """What a cross-encoder makes of each passage, alone and among the turns around it: often only both
+    together answer. Those it had no time for are left out."""
+    alone = {one: _readable(stored[one]) for one in ids}
+    among = {**alone, **engine.index.windows(ids)}
+    texts = list(dict.fromkeys(text for one in ids for text in (alone[one], among[one])))
+    read = dict(zip(texts, reranker.scores(question.text, texts, deadline), strict=True))
+    found = {}
+    for one in ids:
+        mine, ours = read[alone[one]], read[among[one]]
+        if mine is not None and ours is not None:
+            found[one] = (mine + ours) / 2
+    return found
+
+
+def _readable(stored: Stored) -> str:
+    passage = stored.passage
+    return f"{passage.speaker}: {passage.text}" if passage.speaker else f"{stored.title}: {passage.text}"
+
+
+# Explaining
+
+
+def _hits(
+    engine: Engine,
+    chosen: Sequence[int],
+    stored: Mapping[int, Stored],
+    whys: Mapping[int, Why],
+    evidence: Evidence,
+    terms: Sequence[str],
+) -> Iterator[Hit]:
+    calibration = engine.calibration
+    meaning = calibration.meaning_of(evidence.cosine)
+    for one in chosen:
+        why = whys[one]
+        relevance = calibration.relevance(why.standing, evidence.words, meaning, evidence.reading)
+        yield _hit(engine.index, stored[one], why, relevance, terms)
+
+
+class Evidence(NamedTuple):
+    """How well anything in the home matches a question: the same for all its hits."""
+
+    words: float  # the best BM25 as a share of the best possible
+    cosine: float | None
+    reading: float  # the best of the cross-encoder's scores
+
+
+def _evidence(found: Candidates, whys: Mapping[int, Why]) -> Evidence:
+    words = max((one.score for one in found.lexical), default=0.0)
+    readings = [why.rerank for why in whys.values() if why.rerank is not None]
+    return Evidence(
+        words / found.ideal if found.ideal else 0.0,
+        max(found.cosines.values(), default=None),
+        max(readings, default=0.0),
+    )
+
+
+def _hit(index: Index, stored: Stored, why: Why, relevance: float, terms: Sequence[str]) -> Hit:
+    passage = stored.passage
+    matches = index.matched(terms, passage.text)
+    return Hit(
+        path=stored.path,
+        text=passage.text,
+        snippet=snippet(passage.text, matches),
+        score=round(relevance, 4),
+        category=stored.category,
+        lines=(passage.first_line, passage.last_line),
+        day=passage.day,
+        speaker=passage.speaker,
+        turn=passage.turn,
+        title=stored.title,
+        section=passage.section,
+        audience=stored.audience,
+        archived=stored.archived,
+        why=replace(why, words=tuple(dict.fromkeys(term for *_, term in matches))),
+    )
+
+
+def _trace(
+    question: Query, engine: Engine, found: Candidates, scope: Scope, evidence: Evidence, clock: _Clock
+) -> dict[str, object]:
+    return {
+        "terms": [term.text for term in question.terms],
+        "days": question.days and [str(question.days.first), str(question.days.last), question.days.text],
+        "names": list(question.names),
+        "scope": scope,
+        "embedder": engine.embedder.name if engine.embedder else "",
+        "weights": [engine.lexical_weight, engine.vector_weight * engine.calibration.trust],
+        "candidates": {"lexical": len(found.lexical), "vector": len(found.nearest)},
+        "evidence": evidence._asdict(),
+        "milliseconds": clock.steps,
+    }

@@ -1,0 +1,249 @@
+"""class Searcher: the index of one home, kept true, and questions to it.
+
+Every question is answered. If the index is missing, broken, locked or not complete yet, the files are looked
+through instead, and the answer says so. A broken index is set aside and built anew.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from typing import TypeVar
+
+from tacit.embed.protocol import Embedder, EmbedderError
+from tacit.errors import Busy
+from tacit.index.opening import memory_index, open_index, set_aside
+from tacit.index.protocol import Facts, IndexBroken, IndexUnavailable
+from tacit.index.sqlite import SqliteIndex
+from tacit.model.search import EVERYTHING, Found, Scope, Stamp
+from tacit.search import calibration
+from tacit.search.find import Engine, find
+from tacit.search.parts import Parts, Reranker
+from tacit.search.scan import scan
+from tacit.search.update import Report, embed, update
+from tacit.store import files
+from tacit.store.home import Home
+from tacit.store.listing import INDEXED, indexed
+from tacit.store.ripgrep import files_with
+
+_Part = TypeVar("_Part")
+
+_CATCH_UP = 2.0  # seconds that a question may spend on files that changed
+_PATIENCE = 0.5  # seconds to wait for another process that is indexing
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """What bringing the index up to date did."""
+
+    report: Report
+    embedded: int = 0
+    notes: tuple[str, ...] = ()  # what was out of the ordinary, in words
+    facts: Facts | None = None
+
+
+class Searcher:
+    """Safe to use from several threads; one at a time is served."""
+
+    def __init__(self, home: Home, parts: Parts) -> None:
+        self._home, self._parts = home, parts
+        self.file = home.private / "memory.db"
+        self._tree = files.Tree(home.root)
+        self._mutex = threading.RLock()
+        self._open: SqliteIndex | None = None
+        self._inode = -1
+        self._notes: list[str] = []
+
+    # ------------------------------------------------------------ asking
+
+    def find(
+        self,
+        text: object,
+        scope: Scope = EVERYTHING,
+        limit: int = 10,
+        *,
+        now: datetime | None = None,
+        deadline: float | None = None,
+        catch_up: float = _CATCH_UP,
+    ) -> Found:
+        """`catch_up`: seconds to spend on changed files first; 0 when somebody follows them already."""
+        with self._mutex:
+            self._notes = []
+            try:
+                if catch_up and not self._is_current(catch_up):
+                    return self._scanned(text, scope, limit, now)
+                found = find(self._engine(), text, scope, limit, now=now, deadline=deadline)
+            except IndexBroken as broken:
+                self._give_up(broken)
+                return self._scanned(text, scope, limit, now)
+            except IndexUnavailable as unavailable:
+                self._notes.append(str(unavailable))
+                return self._scanned(text, scope, limit, now)
+            return replace(found, degraded=(*self._notes, *found.degraded))
+
+    def _is_current(self, seconds: float) -> bool:
+        """Bring the index up to date; whether it can answer for all files now."""
+        until = time.monotonic() + seconds
+        try:
+            done = self._update(until, wait=_PATIENCE)
+        except Busy:
+            self._notes.append("another process is indexing; its changes may be missing")
+            return self._index().facts().files > 0
+        self._embed(until)
+        if done.left:
+            total = done.left + done.read + done.unchanged
+            self._notes.append(f"the index is not complete yet: {done.left} of {total} files are missing")
+        return not done.left
+
+    def _engine(self) -> Engine:
+        index, reranker = self._index(), self._reranker
+        embedder = self._embedder
+        if embedder and index.vectors_of() != embedder.name:
+            self._notes.append(f"vector: there are no vectors of {embedder.name} yet")
+            embedder = None
+        return Engine(
+            index,
+            embedder,
+            calibration.choose(
+                self._calibrations, embedder.name if embedder else "", reranker.name if reranker else ""
+            ),
+            reranker,
+            self._parts.lexical_weight,
+            self._parts.vector_weight,
+        )
+
+    @cached_property
+    def _calibrations(self) -> dict[str, calibration.Calibration]:
+        return calibration.read()
+
+    @cached_property
+    def _embedder(self) -> Embedder | None:
+        return self._made(self._parts.embedder, "vector")
+
+    @cached_property
+    def _reranker(self) -> Reranker | None:
+        return self._made(self._parts.reranker, "rerank")
+
+    def _made(self, make: Callable[[], _Part | None], channel: str) -> _Part | None:
+        try:
+            return make()
+        except EmbedderError as error:
+            self._notes.append(f"{channel}: {error}")
+            return None
+
+    def _scanned(self, text: object, scope: Scope, limit: int, now: datetime | None) -> Found:
+        root = str(self._home.root)
+        found = scan(
+            text,
+            self._listed(),
+            self._tree.read,
+            scope=scope,
+            limit=limit,
+            now=now,
+            index=memory_index(),
+            calibration=calibration.choose(self._calibrations, ""),
+            narrowed=lambda words: files_with(root, _present(root), words),
+        )
+        return replace(found, degraded=(*self._notes, *found.degraded))
+
+    # ------------------------------------------------------------ indexing
+
+    def update(
+        self,
+        *,
+        rebuild: bool = False,
+        until: float | None = None,
+        tick: Callable[[int, int], None] = lambda done, total: None,
+        embed_tick: Callable[[int], None] = lambda done: None,
+    ) -> Indexed:
+        """Read what changed and give it vectors. `rebuild`: from nothing."""
+        with self._mutex:
+            self._notes = []
+            if rebuild:
+                self.close()
+                set_aside(self.file)
+            try:
+                report = self._update(until, wait=30.0, tick=tick)
+            except IndexBroken as broken:
+                self._give_up(broken)
+                report = self._update(until, wait=30.0, tick=tick)
+            embedded = self._embed(until, embed_tick)
+            return Indexed(report, embedded, tuple(self._notes), self._index().facts())
+
+    def _update(
+        self,
+        until: float | None,
+        *,
+        wait: float,
+        tick: Callable[[int, int], None] = lambda done, total: None,
+    ) -> Report:
+        index = self._index()
+        listed = self._listed()
+        if not index.writable:
+            behind = index.stamps() != listed
+            self._notes.append("the index is read-only" + (" and not up to date" if behind else ""))
+            return Report(left=len(listed) if behind else 0, unchanged=0 if behind else len(listed))
+        if index.stamps() == listed:
+            return Report(unchanged=len(listed))
+        with files.locked(self._home.private / "index.lock", wait):
+            report = update(index, self._listed(), self._tree.read, until=until, tick=tick)
+        with suppress(OSError):  # what git hooks noted: we looked at all files ourselves
+            os.truncate(self._home.private / "changed.jsonl", 0)
+        return report
+
+    def _embed(self, until: float | None, tick: Callable[[int], None] = lambda done: None) -> int:
+        embedder = self._embedder
+        if embedder is None:
+            return 0
+        try:
+            return embed(self._index(), embedder, until=until, tick=tick)
+        except EmbedderError as error:
+            self._notes.append(f"vector: {error}")
+            return 0
+
+    def _listed(self) -> dict[str, Stamp]:
+        return {
+            path: Stamp(info.st_mtime_ns, info.st_size, info.st_ino)
+            for path, info in indexed(str(self._home.root))
+        }
+
+    # ------------------------------------------------------------ the file
+
+    def _index(self) -> SqliteIndex:
+        if self._open is not None and self._inode != self._inode_now():
+            self.close()  # another process set it aside and made a new one
+        if self._open is None:
+            try:
+                self._open = open_index(self.file)
+            except IndexBroken as broken:
+                self._give_up(broken)
+                self._open = open_index(self.file)
+            self._inode = self._inode_now()
+        return self._open
+
+    def _inode_now(self) -> int:
+        try:
+            return self.file.stat().st_ino
+        except OSError:
+            return -1
+
+    def _give_up(self, broken: IndexBroken) -> None:
+        self.close()
+        aside = set_aside(self.file)
+        self._notes.append(f"{broken}; it was set aside as {aside.name} and is built anew from the files")
+
+    def close(self) -> None:
+        with self._mutex:
+            if self._open is not None:
+                self._open.close()
+            self._open = None
+
+
+def _present(root: str) -> list[str]:
+    return [folder for folder in INDEXED if os.path.isdir(f"{root}/{folder}")]

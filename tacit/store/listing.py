@@ -1,0 +1,37 @@
+"""The files of a home that hold text, with what the disk knows of each. Nothing is opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from tacit.store.home import CONVERSATIONS
+
+# Drafts are proposals, not knowledge; attachments are not text.
+INDEXED = ("knowledge", "topics", "archive", CONVERSATIONS)
+_ENDINGS = (".md", ".markdown", ".txt")
+
+
+def walk(root: str, folder: str, endings: tuple[str, ...] = (".md",)) -> Iterator[tuple[str, os.stat_result]]:
+    """Plain files below a folder. Links are not followed, and what cannot be looked at is passed over."""
+    stack = [folder]
+    while stack:
+        here = stack.pop()
+        try:
+            entries = list(os.scandir(f"{root}/{here}"))
+        except OSError:
+            continue
+        for entry in entries:
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    stack.append(f"{here}/{entry.name}")
+                elif entry.name.endswith(endings) and entry.is_file(follow_symlinks=False):
+                    yield f"{here}/{entry.name}", entry.stat(follow_symlinks=False)
+            except OSError:  # gone since it was listed
+                continue
+
+
+def indexed(root: str) -> Iterator[tuple[str, os.stat_result]]:
+    """What search looks through."""
+    for folder in INDEXED:
+        yield from walk(root, folder, _ENDINGS)

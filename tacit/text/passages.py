@@ -1,0 +1,223 @@
+"""A file as a document: what it is, who may see it, and its passages with what surrounds each.
+
+Words that answer a question often stand next to the passage and not in it ("Yes, on Tuesday."). So each
+passage carries its neighbours for the lexical index; but only where all of them together are short: among
+long passages the neighbours drown the passage itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+
+from tacit.model.problems import Problem
+from tacit.model.search import AUDIENCES, Audience, Category, Document, Passage
+from tacit.model.turns import Attachment, Message, ToolCall, Transcript, Turn
+from tacit.text import notes
+from tacit.text import transcript as transcripts
+from tacit.text.chunk import Chunk, chunks, pieces
+
+LIMIT = 1200  # characters of a passage
+_GATHERED = 500  # short sections that follow each other share a passage up to this
+_CROWD = 1500  # a passage and its neighbours, at most
+
+_FOLDERS: Mapping[str, Category] = {
+    "identity": "identity",
+    "memory": "memory",
+    "journal": "journal",
+    "projects": "project",
+    "people": "person",
+    "procedures": "procedure",
+    "reference": "reference",
+    "conversations": "conversation",
+    "topics": "topic",
+}
+_FOR_GROUPS = ("topic", "procedure", "reference")
+_DAY = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")
+
+
+def document(path: str, text: str, modified: date) -> Document:
+    """Read a file of the home, whatever is in it. `modified` is for notes that carry no date themselves."""
+    if category_of(path) == "conversation":
+        return _conversation(path, transcripts.parse(text, path), text)
+    return _note(path, text, modified)
+
+
+def category_of(path: str) -> Category:
+    """By folder, below archive/ as well as outside it. What stands elsewhere is reference."""
+    parts = path.split("/")
+    names = parts[1:] if parts[0] in ("archive", "raw", "knowledge") else parts
+    return _FOLDERS.get(names[0], "reference") if len(names) > 1 else "reference"
+
+
+def embedded_text(title: str, section: Sequence[str], speaker: str, text: str) -> str:
+    """What an embedder gets to read: who said it, or under which headings it stands."""
+    if speaker:
+        return f"{speaker}: {text}"
+    above = " > ".join(dict.fromkeys(part for part in (title, *section) if part and part not in text))
+    return f"{above}\n{text}" if above else text
+
+
+# Notes
+
+
+def _note(path: str, text: str, modified: date) -> Document:
+    note = notes.parse(text, path)
+    fields = note.fields
+    category = category_of(path)
+    day = _day_of(fields, path) or modified.isoformat()
+    audience, problems = _audience(fields, path, category)
+    gathered = list(_gathered(chunks(text, LIMIT)))
+    texts = [chunk.text for chunk in gathered]
+    return Document(
+        path=path,
+        category=category,
+        audience=audience,
+        agents=_names(fields.get("agent")),
+        conversation="",
+        archived=path.startswith("archive/"),
+        title=_title(fields, gathered, path),
+        day=day,
+        tags=_names(fields.get("tags")),
+        lines=text.count("\n") + 1,
+        passages=tuple(
+            Passage(chunk.text, chunk.start, chunk.end, chunk.section, day, "", 0, near)
+            for chunk, near in zip(gathered, _near(texts, 1), strict=True)
+        ),
+        problems=(*note.problems, *problems),
+    )
+
+
+def _gathered(found: Iterable[Chunk]) -> Iterator[Chunk]:
+    """Short sections one after the other in one passage: alone they say too little."""
+    held: Chunk | None = None
+    for chunk in found:
+        if held is None:
+            held = chunk
+        elif len(held.text) + len(chunk.text) <= (LIMIT if _is_heading(held.text) else _GATHERED):
+            held = _joined(held, chunk)
+        else:
+            yield held
+            held = chunk
+    if held is not None:
+        yield held
+
+
+def _is_heading(text: str) -> bool:
+    return all(line.startswith("#") or not line.strip() for line in text.split("\n"))
+
+
+def _joined(one: Chunk, other: Chunk) -> Chunk:
+    gap = "\n" * max(1, other.start - one.end)
+    common = [mine for mine, its in zip(one.section, other.section, strict=False) if mine == its]
+    return Chunk(one.id, tuple(common), one.start, other.end, f"{one.text}{gap}{other.text}")
+
+
+def _title(fields: Mapping[str, object], found: Sequence[Chunk], path: str) -> str:
+    named = fields.get("title") or fields.get("name")
+    if isinstance(named, str) and named.strip():
+        return named.strip()[:200]
+    first = found[0].section[0] if found and found[0].section else ""
+    return first or path.rpartition("/")[2].rpartition(".")[0]
+
+
+def _day_of(fields: Mapping[str, object], path: str) -> str:
+    for key in ("updated", "date", "created"):
+        value = fields.get(key)
+        if isinstance(value, datetime):
+            return value.date().isoformat()
+        if isinstance(value, date):
+            return value.isoformat()
+    return _valid(_DAY.search(path.rpartition("/")[2]))
+
+
+def _valid(found: re.Match[str] | None) -> str:
+    try:
+        return date(*map(int, found.groups())).isoformat() if found else ""
+    except ValueError:
+        return ""
+
+
+def _audience(
+    fields: Mapping[str, object], path: str, category: Category
+) -> tuple[Audience, tuple[Problem, ...]]:
+    given = fields.get("audience")
+    for known in AUDIENCES:
+        if given == known:
+            return known, ()
+    if given is not None:  # what somebody meant to restrict must not become wider by a typing mistake
+        what = f"audience is {given!r}, so only the owner sees it."
+        return "owner", (Problem(path, what, f"Write one of: {', '.join(AUDIENCES)}.", level="warning"),)
+    if category == "identity" and path.endswith("/SOUL.md"):
+        return "anyone", ()
+    return ("group" if category in _FOR_GROUPS else "owner"), ()
+
+
+def _names(value: object) -> tuple[str, ...]:
+    """A name or a list of names, as people write them in frontmatter."""
+    values = value if isinstance(value, list) else [] if value is None else [value]
+    return tuple(dict.fromkeys(name for item in values if (name := str(item).strip())))
+
+
+# Conversations
+
+
+def _conversation(path: str, transcript: Transcript, text: str) -> Document:
+    fields = transcript.fields
+    said = [(turn, piece) for turn in transcript.turns for piece in _said(turn)]
+    nears = _near([piece.text for _, piece in said], 2)
+    passages = tuple(
+        Passage(
+            piece.text,
+            turn.line + piece.start,
+            turn.line + piece.end,
+            (),
+            turn.at.date().isoformat(),
+            _speaker(turn),
+            turn.number,
+            near,
+        )
+        for (turn, piece), near in zip(said, nears, strict=True)
+    )
+    return Document(
+        path=path,
+        category="conversation",
+        audience="owner",
+        agents=_names(fields.get("agent")),
+        conversation=str(fields.get("session_key") or ""),
+        archived=path.startswith("archive/"),
+        title=transcript.title,
+        day=passages[0].day if passages else _day_of(fields, path),
+        tags=_names(fields.get("tags")),
+        lines=text.count("\n") + 1,
+        passages=passages,
+        problems=transcript.problems,
+    )
+
+
+def _said(turn: Turn) -> Iterator[Chunk]:
+    """The pieces of one record. Lines are counted from where it begins."""
+    if isinstance(turn, Message):
+        yield from pieces(turn.text, LIMIT)
+    elif isinstance(turn, ToolCall):
+        yield Chunk("", (), 0, 0, f"{turn.summary} → {turn.result}" if turn.result else turn.summary)
+    elif isinstance(turn, Attachment):
+        yield Chunk("", (), 0, 0, turn.path)
+
+
+def _speaker(turn: Turn) -> str:
+    if isinstance(turn, Message):
+        return turn.speaker or turn.role
+    return f"tool {turn.name}" if isinstance(turn, ToolCall) else "attachment"
+
+
+# Both
+
+
+def _near(texts: Sequence[str], reach: int) -> Iterator[tuple[int, int]]:
+    """For each text the range of texts around it, itself included; only itself among long ones."""
+    sizes = [len(text) for text in texts]
+    for at in range(len(texts)):
+        first, last = max(0, at - reach), min(len(texts), at + reach + 1)
+        yield (first, last) if sum(sizes[first:last]) <= _CROWD else (at, at + 1)
