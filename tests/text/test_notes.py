@@ -604,3 +604,24 @@ def test_a_body_that_looks_like_a_head_gets_an_empty_one_above() -> None:
     note = with_body(parse("old"), "---\na: 1\n---\n")
     assert note.head == "---\n---\n"
     assert dict(note.fields) == {}
+
+
+_WORDS = st.sampled_from(
+    ["title", "tags", "x", "on", "yes", "No", "null", "Kiln log", "a b", "a-b", "2026-02-16", "2026-02-30", "12"]
+)
+_VALUES = st.one_of(
+    _WORDS,
+    _WORDS.map('"{}"'.format),
+    st.lists(_WORDS, min_size=1, max_size=3).map(lambda items: f"[{', '.join(items)}]"),
+    st.text(st.sampled_from("ab:# ,[]{}\"'-.~y0é\t"), max_size=8),
+)
+
+
+@given(st.lists(st.tuples(_WORDS, _VALUES), max_size=4))
+def test_simple_heads_read_as_yaml_reads_them(entries: list[tuple[str, str]]) -> None:
+    head = "".join(f"{key}: {value}\n" for key, value in entries)
+    simple = frontmatter._simple(head)
+    if simple is not None:
+        fields, findings = frontmatter._with_either_parser(frontmatter._fields, head)
+        assert (simple, []) == (fields, findings)
+        assert list(map(type, simple.values())) == list(map(type, fields.values()))
