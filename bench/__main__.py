@@ -11,7 +11,10 @@ from pathlib import Path
 from bench import homes, report
 from bench.pairs import Measured
 
-PARTS = ("append", "start", "seal", "verify", "capture", "recover", "many", "chunk")
+PARTS = (
+    "append", "start", "seal", "verify", "capture", "recover", "many", "chunk",
+    "index", "query", "vectors", "follow",
+)  # fmt: skip
 RESULT = Path(".cache/bench.json")
 
 

@@ -1,9 +1,9 @@
 """Notes to index and questions with one right answer each. The same number gives the same bytes, always.
 
-A note is about one machine, plant, dish or program, named by three words of which each is shared with hundreds
-of other notes: "Corvin quay lathe". Two people settle one figure for it. Words are drawn as people use them, the
-second half as often as the first, the third a third as often (Zipf), so that most are common to many notes;
-half of the notes name the title of another one in a link.
+A note is about one machine, plant, dish or program, named by three words of which each is shared with
+hundreds of other notes: "Corvin quay lathe". Two people settle one figure for it. Words are drawn as people
+use them, the second half as often as the first, the third a third as often (Zipf), so that most are common to
+many notes. Half of the notes name another one in a link.
 """
 
 from __future__ import annotations
@@ -29,21 +29,28 @@ _LAYOUT = "1"  # raise it when anything here changes
 _FIRST_DAY = date(2021, 1, 4)
 _DAYS = 1900
 
-_MAKERS = (
-    "Abelard Bexley Corvin Dunmore Eskelund Farrow Gantry Hallam Iverson Jessop Kallio Lindqvist Marlow Nordahl "
-    "Oakes Penrose Quist Radley Sandoval Thorne Ulrich Vance Wexford Yeats Zeller Ashby Brandt Castell Devlin "
-    "Ellison Fenwick Grieve Holm Ingram Juniper Keswick Larkin Mercer Novak Orford Pascoe Rowan Selwyn Tilney "
-    "Upton Vickers Whitby Yardley Zimmer Arden Bellamy Crane Draycott Emmet Foss Garrick Hartley Isham Joyce"
-).split()
-_PLACES = (
+
+def _listed(words: str) -> list[str]:
+    return words.split()
+
+
+_MAKERS = _listed(
+    "Abelard Bexley Corvin Dunmore Eskelund Farrow Gantry Hallam Iverson Jessop Kallio Lindqvist Marlow "
+    "Nordahl Oakes Penrose Quist Radley Sandoval Thorne Ulrich Vance Wexford Yeats Zeller Ashby Brandt "
+    "Castell Devlin Ellison Fenwick Grieve Holm Ingram Juniper Keswick Larkin Mercer Novak Orford Pascoe "
+    "Rowan Selwyn Tilney Upton Vickers Whitby Yardley Zimmer Arden Bellamy Crane Draycott Emmet Foss "
+    "Garrick Hartley Isham Joyce"
+)
+_PLACES = _listed(
     "attic quay cellar orchard depot chapel stable tower wharf cabin arcade terrace annex bakery courtyard "
     "dairy ferry granary hangar island jetty kiosk loft mill nursery office pavilion ranch school tavern "
     "upstairs vineyard warehouse yard bridge canal station hilltop corner basement"
-).split()
-_PEOPLE = (
-    "Marta Oskar Zoë Pablo Ingrid Tobias Leyla Henrik Sofia Jürgen Amara Ciarán Noriko Stefan Valentina Łukasz "
-    "Beatriz Dmitri Esther Rahul Yusuf Hannah Matteo Siobhan Viktoria Wanda Elio Freya Gustav Mireille"
-).split()
+)
+_PEOPLE = _listed(
+    "Marta Oskar Zoë Pablo Ingrid Tobias Leyla Henrik Sofia Jürgen Amara Ciarán Noriko Stefan Valentina "
+    "Łukasz Beatriz Dmitri Esther Rahul Yusuf Hannah Matteo Siobhan Viktoria Wanda Elio Freya Gustav "
+    "Mireille"
+)
 
 
 class Field(NamedTuple):
@@ -56,7 +63,7 @@ class Field(NamedTuple):
 
 
 def _field(things: str, figures: str, units: str, nouns: str) -> Field:
-    return Field(things.split(), figures.split(), units.split(), nouns.split())
+    return Field(_listed(things), _listed(figures), _listed(units), _listed(nouns))
 
 
 _FIELDS = {
@@ -64,76 +71,79 @@ _FIELDS = {
         "lathe press bandsaw hoist grinder planer drill anvil winch clamp jig compressor",
         "tension clearance torque feed stroke pressure speed offset",
         "mm bar Nm rpm",
-        "belt blade bearing bench guard spindle oil screw motor steel timber shaving glue gauge spring bolt switch "
-        "cable lamp filter dust noise drawing template offcut",
+        "belt blade bearing bench guard spindle oil screw motor steel timber shaving glue gauge spring "
+        "bolt switch cable lamp filter dust noise drawing template offcut",
     ),
     "garden": _field(
         "greenhouse hedge pond compost trellis beehive lawn rockery polytunnel scarecrow sprinkler arbour",
         "spacing depth watering shade feeding pruning mulch frost",
         "cm litres days weeks",
-        "soil seed rain leaf root slug bulb tomato bean rose apple frame hose path weed bark moss straw worm "
-        "blossom nettle cutting fence fleece",
+        "soil seed rain leaf root slug bulb tomato bean rose apple frame hose path weed bark moss straw "
+        "worm blossom nettle cutting fence fleece",
     ),
     "kitchen": _field(
         "sourdough chutney ramen risotto brioche goulash dumpling custard pickle marmalade focaccia stew",
         "salt hydration proving simmering resting sugar vinegar portion",
         "g minutes degrees %",
-        "flour butter onion oven pan dough stock yeast pepper lemon egg cream rice garlic knife tin guest plate "
-        "crust steam spoon freezer fridge recipe",
+        "flour butter onion oven pan dough stock yeast pepper lemon egg cream rice garlic knife tin guest "
+        "plate crust steam spoon freezer fridge recipe",
     ),
     "travel": _field(
         "ferry sleeper campsite hostel passport itinerary rucksack tandem caravan tram glacier lighthouse",
         "booking budget luggage distance transfer deposit altitude departure",
         "km euros kg hours",
-        "ticket train map hotel border weather bridge platform bag visa road harbour tent night guide coast bus "
-        "museum delay card seat ridge valley market",
+        "ticket train map hotel border weather bridge platform bag visa road harbour tent night guide "
+        "coast bus museum delay card seat ridge valley market",
     ),
     "software": _field(
-        "scheduler gateway parser dashboard crawler importer resolver notifier archiver compiler sandbox mirror",
+        "scheduler gateway parser dashboard crawler importer resolver notifier archiver compiler sandbox "
+        "mirror",
         "timeout retry cache batch quota retention backoff threshold",
         "ms requests MB rows",
-        "server test release log query error user file key deploy table thread index branch token config memory "
-        "alert client version patch queue build schema",
+        "server test release log query error user file key deploy table thread index branch token config "
+        "memory alert client version patch queue build schema",
     ),
     "accounts": _field(
         "ledger invoice lease pension mortgage grant payroll refund subscription insurance audit donation",
         "deadline instalment interest deductible reserve allowance premium discount",
         "euros days % months",
-        "bank tax receipt bill contract letter form rate transfer balance office signature copy landlord fee "
-        "clerk column reminder statement currency folder stamp year envelope",
+        "bank tax receipt bill contract letter form rate transfer balance office signature copy landlord "
+        "fee clerk column reminder statement currency folder stamp year envelope",
     ),
     "music": _field(
         "quartet organ choir accordion cello fanfare sonata rehearsal metronome harpsichord encore overture",
         "tempo tuning key volume repeat pause pitch fingering",
         "bpm bars Hz minutes",
-        "string bow note hall concert score voice chord stage reed singer pedal rhythm audience tune solo valve "
-        "microphone chair page applause programme record drum",
+        "string bow note hall concert score voice chord stage reed singer pedal rhythm audience tune solo "
+        "valve microphone chair page applause programme record drum",
     ),
     "health": _field(
-        "vaccination physiotherapy dentist inhaler marathon allergy migraine checkup bandage sauna massage diet",
+        "vaccination physiotherapy dentist inhaler marathon allergy migraine checkup bandage sauna massage "
+        "diet",
         "dose interval temperature pulse rest weight posture intake",
         "mg hours kg weeks",
-        "doctor pain sleep appointment knee tablet breath shoulder walk water result skin blood exercise pillow "
-        "waiting recipe tooth cough mat muscle nurse back shoe",
+        "doctor pain sleep appointment knee tablet breath shoulder walk water result skin blood exercise "
+        "pillow waiting recipe tooth cough mat muscle nurse back shoe",
     ),
 }
 _THINGS = tuple((field, thing) for field, words in _FIELDS.items() for thing in words.things)
 _COMBINATIONS = len(_MAKERS) * len(_PLACES) * len(_THINGS)
-_STEP = 104_729  # a prime, so that neighbouring numbers share no word, and none of them comes twice
+_STEP = 104_729  # a prime, so that no combination comes twice
 
-_GENERAL = (
-    "week morning plan list reason question answer idea side end part room corner visit call spare order price "
-    "habit detail hour problem season summer winter neighbour cousin choice mistake surprise start rule test "
-    "promise walk story window door key table box"
-).split()
-_VERBS = (
-    "checked moved tried kept changed ordered asked found cleaned left measured fixed replaced lent borrowed sold "
-    "dropped noticed compared postponed photographed labelled rinsed tightened forgot returned"
-).split()
-_KINDS = (
-    "new old second small usual heavy dry cheap loose quiet early late warm narrow spare plain blue broken rough "
-    "long short open wet clean borrowed"
-).split()
+_GENERAL = _listed(
+    "week morning plan list reason question answer idea side end part room corner visit call spare order "
+    "price habit detail hour problem season summer winter neighbour cousin choice mistake surprise start "
+    "rule test promise walk story window door key table box"
+)
+_VERBS = _listed(
+    "checked moved tried kept changed ordered asked found cleaned left measured fixed replaced lent "
+    "borrowed sold dropped noticed compared postponed photographed labelled rinsed tightened forgot "
+    "returned"
+)
+_KINDS = _listed(
+    "new old second small usual heavy dry cheap loose quiet early late warm narrow spare plain blue broken "
+    "rough long short open wet clean borrowed"
+)
 _SAID = (
     "{p} {v} the {n} after the {n} of the {m} {t} turned out too {a}, and nobody minded.",
     "The {a} {n} lasted a {g} longer than the one from {x}.",
@@ -151,7 +161,7 @@ _SAID = (
 _SETTLED = (
     "{who} and {other} settled on {value} for the {pair} of the {name}, starting {day}.",
     "From {day} the {pair} of the {name} is {value}; {who} and {other} agreed on it.",
-    "After some weighing {who} chose {value} as the {pair} for the {name} ({day}), and {other} wrote it down.",
+    "After some weighing {who} chose {value} as the {pair} for the {name} ({day}); {other} wrote it down.",
 )
 _ASKING = (
     "What did {who} settle on for the {pair} of the {name}?",
@@ -159,7 +169,11 @@ _ASKING = (
     "How much {pair} do we want for the {name} since {month}?",
     "Do you remember what {who} and {other} chose as the {pair} for the {name}?",
 )
-_ABOVE = ("What happened", "Background", "So far"), ("Settled", "Decision", "Outcome"), ("Notes", "Seen", "Details")
+_ABOVE = (
+    ("What happened", "Background", "So far"),
+    ("Settled", "Decision", "Outcome"),
+    ("Notes", "Seen", "Details"),
+)
 _AFTER = ("Next", "To do", "Later")
 _FOLDERS = (
     ("knowledge/reference/{field}", 24),
@@ -171,9 +185,11 @@ _FOLDERS = (
     ("knowledge/memory", 5),
     ("knowledge/people", 3),
 )
-_HEADS = "ba da fe ga ha jo ka la mi na or pe ra se ti ul va wi za bre cla dro fli gra kno pla ska sto tre vo".split()
-_MIDDLES = "bel dan fer gor lin man nor pin ran sel tor van wick zan mur dal ren".split()
-_TAILS = "ado berg by dorf ester ham ia ini ley mont o ova ston um vik wood".split()
+_HEADS = _listed(
+    "ba da fe ga ha jo ka la mi na or pe ra se ti ul va wi za bre cla dro fli gra kno pla ska sto tre vo"
+)
+_MIDDLES = _listed("bel dan fer gor lin man nor pin ran sel tor van wick zan mur dal ren")
+_TAILS = _listed("ado berg by dorf ester ham ia ini ley mont o ova ston um vik wood")
 _NAMES = tuple(f"{a}{b}{c}".capitalize() for c in _TAILS for b in _MIDDLES for a in _HEADS)
 
 
@@ -267,7 +283,7 @@ def _body(rng: Random, subject: Subject) -> str:
     before, settled, seen = (rng.choice(names) for names in _ABOVE)
     parts = [f"# {subject.title}", said.sentences(2), f"## {before}", said.sentences(rng.randint(1, 2))]
     parts += [f"## {settled}", rng.choice(_SETTLED).format(**_words(subject)), f"## {seen}"]
-    parts.append("\n".join(f"- {said.sentences(1)}" for _ in range(rng.randint(2, 4))))
+    parts.append("\n".join(f"- {said.sentences(1)}" for _ in range(rng.randint(3, 5))))
     if rng.random() < 0.25:
         parts.append(_code(rng, subject))
     parts += [f"## {rng.choice(_AFTER)}", _to_do(rng, subject)]
@@ -290,7 +306,9 @@ def _code(rng: Random, subject: Subject) -> str:
 
 def _to_do(rng: Random, subject: Subject) -> str:
     box = rng.choice(" x")
-    lines = [f"- [{box}] {rng.choice(_PEOPLE)}: look at the {subject.pair} again in {rng.randint(2, 9)} weeks"]
+    lines = [
+        f"- [{box}] {rng.choice(_PEOPLE)}: look at the {subject.pair} again in {rng.randint(2, 9)} weeks"
+    ]
     if subject.number and rng.random() < 0.5:
         other = subject_of(rng.randrange(max(0, subject.number - 500), subject.number))
         lines.append(f"- See [[{other.title}]]")

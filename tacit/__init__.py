@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tacit.memory import Memory
     from tacit.model.notes import Note
     from tacit.model.problems import Problem
+    from tacit.model.search import Found, Hit, Scope, Why
     from tacit.model.turns import Attachment, KnowledgeChange, Message, Sealed, ToolCall, Transcript, Turn
 
 _WHERE = {
@@ -45,6 +46,7 @@ _WHERE = {
     "Memory": "tacit.memory",
     "Note": "tacit.model.notes",
     "Problem": "tacit.model.problems",
+    **dict.fromkeys(("Found", "Hit", "Scope", "Why"), "tacit.model.search"),
     **dict.fromkeys(
         ("Attachment", "KnowledgeChange", "Message", "Sealed", "ToolCall", "Transcript", "Turn"),
         "tacit.model.turns",
@@ -74,13 +76,16 @@ __all__ = [
     "Config",
     "ConfigError",
     "DiskError",
+    "Found",
     "GitError",
+    "Hit",
     "HomeError",
     "KnowledgeChange",
     "Memory",
     "Message",
     "Note",
     "Problem",
+    "Scope",
     "Sealed",
     "Session",
     "SessionError",
@@ -91,6 +96,7 @@ __all__ = [
     "Turn",
     "UnsafePath",
     "UsageError",
+    "Why",
     "__version__",
     "init",
     "open",

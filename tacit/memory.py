@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tacit.capture import Session, counted, fixed_offset, possible, to_milliseconds
 from tacit.config import Config, without_secret
-from tacit.errors import Busy, TacitError, UsageError
+from tacit.errors import Busy, ConfigError, TacitError, UsageError
 from tacit.model.notes import Note
 from tacit.model.problems import Problem
 from tacit.model.search import EVERYTHING, Category, Found, Hit, Scope
@@ -24,7 +24,7 @@ from tacit.store.branches import prune_explored
 from tacit.store.committer import Committer, NoteChanges, Outcome, loose_transcripts
 from tacit.store.git import Git
 from tacit.store.history import History
-from tacit.store.home import NOTE_FOLDERS, Home
+from tacit.store.home import CONFIG, NOTE_FOLDERS, Home
 from tacit.store.sweep import sweep
 from tacit.store.tags import tag_periods
 from tacit.store.transcripts import Live, Record
@@ -338,6 +338,9 @@ class Memory:
         """The index of this home and questions to it."""
         from tacit.search.searcher import Searcher  # SQLite; keeping a message needs none
 
+        if self.config.search.index != "sqlite":
+            what = "search.index names a PostgreSQL server, which this version does not use yet."
+            raise ConfigError(CONFIG, None, what, "Set it to sqlite.")
         return Searcher(self.home, self._parts)
 
     def search(
@@ -380,13 +383,12 @@ def _memory_limits(config: Config) -> tuple[int, int, int]:
 def _scope_of(session_key: str) -> Scope:
     """The narrowest reading of a session key. Only an agent's main session is its owner's for certain; a
     group has what is for groups and its own transcripts; everybody else has what is for anyone."""
-    parts = session_key.split(":")
-    agents = (_agent_of(session_key),)
-    if parts[0] == "agent" and parts[2:] == ["main"]:
-        return Scope(agents=agents)
-    if "group" in parts or "channel" in parts:
-        return Scope(audience="group", conversation=session_key, agents=agents)
-    return Scope(audience="anyone", agents=agents)
+    match session_key.split(":"):
+        case ["agent", agent, "main"] if agent:
+            return Scope(agents=(agent,))
+        case ["agent", agent, _, "group" | "channel", _, *_] if agent:
+            return Scope(audience="group", conversation=session_key, agents=(agent,))
+    return Scope(audience="anyone", agents=(_agent_of(session_key),))
 
 
 def _agent_of(session_key: str) -> str:

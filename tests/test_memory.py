@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ import pytest
 
 import tacit as product
 from tacit.config import Config
-from tacit.errors import Busy, ChangedOnDisk, UnsafePath, UsageError
+from tacit.errors import Busy, ChangedOnDisk, ConfigError, UnsafePath, UsageError
 from tacit.memory import Memory
 from tacit.store import transcripts
 from tacit.store.files import digest
@@ -481,3 +482,11 @@ def test_eight_processes_that_add_to_one_note_lose_no_line(memory: Memory, home:
     lines = memory.read("knowledge/shared.md").text.splitlines()
     assert sorted(lines) == sorted(f"{who} {number}" for who in range(8) for number in range(10))
     assert [line for line in lines if re.fullmatch(r"3 \d", line)] == [f"3 {n}" for n in range(10)]
+
+
+def test_an_index_on_a_server_is_refused_with_what_to_do(memory: Memory) -> None:
+    memory.config = replace(
+        memory.config, search=replace(memory.config.search, index="postgresql://host/base")
+    )
+    with pytest.raises(ConfigError, match="Set it to sqlite"):
+        memory.search("anything")

@@ -55,7 +55,9 @@ def _show(root: Path, *, keep: bool, quiet: bool) -> int:
     _tell_contents(memory)
     output.say("\n2  A conversation, kept as it happens\n")
     _live(memory, sample.live(), clock)
-    output.say("\n3  What the home can say about itself\n")
+    output.say("\n3  Questions to it\n")
+    _search(memory)
+    output.say("\n4  What the home can say about itself\n")
     _questions(memory)
     _tell_where(root, keep=keep)
     return 0
@@ -229,6 +231,17 @@ def _tell_contents(memory: Memory) -> None:
 
 def _count(folder: Path) -> int:
     return sum(1 for _ in folder.rglob("*.md"))
+
+
+_ASKED = ("when does Reif go online?", "what does Deniz charge per hour", "who is on port 8417")
+
+
+def _search(memory: Memory) -> None:
+    for question in _ASKED:
+        output.say(f"   tacit search {question!r}")
+        for hit in memory.search(question, limit=1):
+            output.say(f"      {hit.path}:{hit.lines[0]}  {hit.day}")
+            output.say(f"      {_cut(' '.join(hit.snippet.split()))}\n")
 
 
 def _questions(memory: Memory) -> None:

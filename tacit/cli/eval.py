@@ -39,6 +39,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="only questions of this category; may be repeated",
     )
+    parser.add_argument(
+        "--every", type=int, default=1, metavar="N", help="ask only every Nth question of a folder"
+    )
     parser.add_argument("--by-category", action="store_true", help="a line for each category too")
     parser.add_argument("--strong", type=float, default=0.75, help="what counts as strong (default: 0.75)")
     parser.add_argument(
@@ -84,23 +87,29 @@ def _ask(options: argparse.Namespace, settings: dict[str, object]) -> list[Asked
         asked: list[Asked] = []
         for what in options.what:
             if what.is_dir():
-                asked += ask_set(read_set(what), settings, tick)
+                asked += ask_set(read_set(what, options.every), settings, tick)
             else:
                 if settings:
                     raise UsageError(
                         "Settings can be tried on a folder; your home has its own in its config."
                     )
-                asked += ask_home(open_home(options.home, recover=False), read_questions(what), tick)
+                questions = read_questions(what)
+                asked += ask_home(open_home(options.home, recover=False), questions, tick)
     return asked
 
 
 def _calibrate(options: argparse.Namespace, settings: dict[str, object]) -> int:
     with output.progress("asking", quiet=options.quiet) as tick:
-        own, foreign = [], []
+        asked: list[Asked] = []
         for what in options.what:
-            collections = read_set(what)
-            own += list(ask_set(collections, settings, tick))
-            foreign += list(ask_set(collections, settings, tick, foreign=True))
+            collections = read_set(what, options.every)
+            if len(collections) < 2:
+                raise UsageError(f"{what} has one collection. Fitting needs two, each asked about the other.")
+            asked += ask_set(collections, settings, tick, foreign=True)
+    own = [one for one in asked if not one.foreign]
+    foreign = [one for one in asked if one.foreign]
+    if not any(any(one.right[:10]) for one in own) or not any(one.found.hits for one in foreign):
+        raise UsageError("Too little was found to fit anything to. Give more messages and questions.")
     output.dump(fit(own, foreign))
     return 0
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+import sys
 import threading
 
 from tacit.app import open_home
@@ -54,6 +55,7 @@ def _follow(memory: Memory, *, quiet: bool) -> int:
         output.warn("Following the files. Stop with Ctrl-C.")
     for done in follow(memory.searcher, str(memory.home.root), INDEXED, stop):
         _tell(done, quiet=quiet)
+        sys.stdout.flush()  # who reads a pipe wants to know now
     return 0
 
 

@@ -16,6 +16,8 @@ from tacit.cli import output
 from tacit.cli.dispatch import home_option, json_option, words
 from tacit.model.search import AUDIENCES, CATEGORIES, Found, Hit, Scope, Why
 
+_LONGEST_LINE = 5000  # a path may have 4096 bytes
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", type=words, nargs="+", help="a question or a few words")
@@ -55,6 +57,8 @@ def run(options: argparse.Namespace) -> int:
     )
     memory = open_home(options.home, recover=False)
     found = memory.find(" ".join(options.query), scope, options.limit)
+    for note in found.degraded:
+        output.warn(f"tacit: {note}")
     if options.json:
         output.dump(_explained(found) if options.explain else [_hit(hit) for hit in found.hits])
     else:
@@ -113,21 +117,23 @@ def _explained(found: Found) -> dict[str, object]:
 
 
 def _print(found: Found, explain: bool) -> None:
-    for note in found.degraded:
-        output.warn(f"tacit: {note}")
     if not found.hits:
         output.say("Nothing found.")
     for rank, hit in enumerate(found.hits):
-        output.say(
-            "  ".join(part for part in (_place(hit), hit.day, f"{hit.score:.2f}", _reason(hit)) if part)
-        )
+        parts = (_place(hit), hit.day, f"{hit.score:.2f}", _reason(hit))
+        output.say(_line("  ".join(part for part in parts if part)))
         output.say_marked(_indented(hit.snippet))
         if explain:
             above = found.hits[rank - 1] if rank else None
             output.say(_indented(_reckoning(hit, above), "  | "))
         output.say()
     if explain:
-        output.say("\n".join(_account(found)))
+        output.say("\n".join(map(_line, _account(found))))
+
+
+def _line(text: str) -> str:
+    """One line, whatever the name of a file or the title of a note holds."""
+    return output.short(text, _LONGEST_LINE)
 
 
 def _place(hit: Hit) -> str:

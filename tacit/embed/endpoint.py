@@ -57,10 +57,13 @@ class Endpoint:
         self._model, self._dialect, self._post = model, dialect, post
         self._timeout, self._patience, self._query_timeout = timeout, patience, query_timeout
 
-    def documents(self, texts: Sequence[str]) -> list[bytes | None]:
+    def documents(self, texts: Sequence[str], seconds: float | None = None) -> list[bytes | None]:
         found: list[bytes | None] = [None] * len(texts)
+        timeout, patience = self._timeout, self._patience
+        if seconds is not None:
+            timeout, patience = min(timeout, seconds), min(patience, seconds)
         for batch in _batches(texts):
-            vectors = self._vectors([texts[at] for at in batch], self._timeout, self._patience)
+            vectors = self._vectors([texts[at] for at in batch], timeout, patience)
             for at, vector in zip(batch, vectors, strict=True):
                 found[at] = vector
         return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Mapping
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,6 +24,7 @@ _NONE = 1 << 16  # above every token
 # for this long is a blob, or a script that does without spaces and loses a token or two at the cut.
 _LONGEST = 200
 _MOST_KEPT = 50_000
+_MANY = 500
 
 
 class Llama:
@@ -42,6 +44,7 @@ class _Words(dict[str, bytes]):
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
         super().__init__()
         self._vocabulary = vocabulary
+        self._known: dict[str, list[int]] = {}  # tokens of what words are made of
 
     def __missing__(self, word: str) -> bytes:
         marked = _SPACE + word
@@ -50,10 +53,31 @@ class _Words(dict[str, bytes]):
         if len(parts) == 1:
             if len(self) >= _MOST_KEPT:
                 self.clear()
+                self._known.clear()
             self[word] = tokens
         return tokens
 
     def _tokens(self, part: str) -> list[int]:
+        if len(self) < _MANY:  # a question is not worth looking through the vocabulary
+            return self._merged(part)
+        found: list[int] = []
+        start = 0
+        for at in range(1, len(part) + 1):
+            if at == len(part) or part[at - 1 : at + 1] not in self._inside:
+                run = part[start:at]
+                if run not in self._known:
+                    self._known[run] = self._merged(run)
+                found += self._known[run]
+                start = at
+        return found
+
+    @cached_property
+    def _inside(self) -> set[str]:
+        """Pairs of characters that stand in a token. No token reaches across any other pair, so a word may be
+        cut there: "relay," and "relay:" are then tokenized once."""
+        return {piece[at : at + 2] for piece in self._vocabulary for at in range(len(piece) - 1)}
+
+    def _merged(self, part: str) -> list[int]:
         found: list[int] = []
         for piece in self._pieces(part):
             token = self._vocabulary.get(piece)

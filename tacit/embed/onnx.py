@@ -136,7 +136,11 @@ class Onnx:
         stated = [number for number in found if isinstance(number, int) and number > 0]
         return stated[0] if stated else len(self._values("a"))
 
-    def documents(self, texts: Sequence[str]) -> list[bytes | None]:
+    def documents(
+        self,
+        texts: Sequence[str],
+        seconds: float | None = None,  # noqa: ARG002 - who has little time gives few texts
+    ) -> list[bytes | None]:
         return [self._vector(self._recipe.document, text) for text in texts]
 
     def query(

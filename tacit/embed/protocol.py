@@ -38,7 +38,8 @@ class Embedder(Protocol):
     @property
     def dimensions(self) -> int: ...
 
-    def documents(self, texts: Sequence[str]) -> list[bytes | None]: ...
+    def documents(self, texts: Sequence[str], seconds: float | None = None) -> list[bytes | None]:
+        """The vectors of texts, within so many seconds where they have to be waited for."""
 
     def query(
         self, text: str, weigh: Callable[[str], float] | None = None, seconds: float | None = None

@@ -95,7 +95,11 @@ class Static:
     def _steps(self, share: float, row: Sequence[float]) -> list[float]:
         return [share * number for number in row]
 
-    def documents(self, texts: Sequence[str]) -> list[bytes | None]:
+    def documents(
+        self,
+        texts: Sequence[str],
+        seconds: float | None = None,  # noqa: ARG002 - there is nothing to wait for
+    ) -> list[bytes | None]:
         blocks = [texts[at : at + _BLOCK] for at in range(0, len(texts), _BLOCK)]
         return [vector for block in blocks for vector in self._block(block)]
 

@@ -1,18 +1,28 @@
-"""Fitting the constants of relevance: a logistic regression over hits that are gold and hits that are not.
+"""Fitting the constants of relevance.
 
-Half of the questions have an answer in their home; the other half are the same questions asked of another
-home. Without the second half, everything would look likely.
+Each question is asked of its own home and of another one, which has no answer to it. How well anything
+matched tells the two apart: a logistic regression weighs the kinds of evidence. Its scale is then moved so
+that two marks mean the same for every model:
+
+    0.75   the best hit of one in twenty questions without an answer gets there; of those that the set itself
+           calls unanswerable, which are about what the home does hold, one in twelve
+    0.12   half of the questions that another home answers get no further
+
+How fast relevance falls from hit to hit is fitted on which of the first ten hits were right.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import exp
+from math import exp, log
 
+from tacit.evaluation.measures import percentile
 from tacit.evaluation.run import Asked
 from tacit.search.calibration import background
 
-_HITS = 10  # of each question
+_STRONG, _GATE = 0.75, 0.12
+_FEW, _FEW_NEAR, _HALF = 0.95, 0.92, 0.5
+_HITS = 10
 _ROUNDS = 50
 _RIDGE = 1.0  # holds constants near 0 that the data says little about
 
@@ -20,17 +30,34 @@ _RIDGE = 1.0  # holds constants near 0 that the data says little about
 def fit(own: Sequence[Asked], foreign: Sequence[Asked]) -> dict[str, float]:
     cosines = [cosine for one in foreign for cosine in _unrelated(one)]
     mean, spread = background(cosines) if cosines else (0.0, 1.0)
-    rows = [row for one in (*own, *foreign) for row in _rows(one, mean, spread)]
-    bias, standing, words, meaning, reading = _logistic(rows)
+    answered = [_evidence(one, mean, spread) for one in own if one.ranks and one.found.hits]
+    unrelated = [_evidence(one, mean, spread) for one in foreign if one.found.hits]
+    near = [_evidence(one, mean, spread) for one in own if not one.ranks and one.found.hits]
+    weights = _logistic([(row, 1.0) for row in answered] + [(row, 0.0) for row in (*unrelated, *near)])
+    fall = _logistic([row for one in own for row in _falls(one)])[1]
+    unrelated_scores = [_dot(weights, row) for row in unrelated]
+    near_scores = [_dot(weights, row) for row in near]
+    strong = max(percentile(unrelated_scores, _FEW), percentile(near_scores, _FEW_NEAR) if near else -1e9)
+    gate = min(percentile(unrelated_scores, _HALF), strong - 0.1)
+    scale = (_odds(_STRONG) - _odds(_GATE)) / (strong - gate)
+    _, words, meaning, reading = (scale * weight for weight in weights)
     return {
         "mean": round(mean, 4),
         "spread": round(spread, 4),
-        "bias": round(bias, 3),
-        "standing": round(standing, 3),
+        "bias": round(_odds(_STRONG) + scale * (weights[0] - strong), 3),
         "words": round(words, 3),
         "meaning": round(meaning, 3),
         "reading": round(reading, 3),
+        "fall": round(fall, 3),
     }
+
+
+def _odds(likely: float) -> float:
+    return log(likely / (1 - likely))
+
+
+def _dot(weights: Sequence[float], row: Sequence[float]) -> float:
+    return sum(weight * value for weight, value in zip(weights, row, strict=True))
 
 
 def _unrelated(one: Asked) -> Iterator[float]:
@@ -40,37 +67,51 @@ def _unrelated(one: Asked) -> Iterator[float]:
             yield hit.why.cosine
 
 
-_Row = tuple[tuple[float, ...], float]
-
-
-def _rows(one: Asked, mean: float, spread: float) -> Iterator[_Row]:
+def _evidence(one: Asked, mean: float, spread: float) -> tuple[float, ...]:
     evidence = one.found.trace["evidence"]
     assert isinstance(evidence, dict)
     cosine = evidence["cosine"]
     meaning = 0.0 if cosine is None else (cosine - mean) / spread
-    for hit, right in list(zip(one.found.hits, one.right, strict=True))[:_HITS]:
-        yield (1.0, hit.why.standing, evidence["words"], meaning, evidence["reading"]), float(right)
+    return 1.0, evidence["words"], meaning, evidence["reading"]
+
+
+_Row = tuple[tuple[float, ...], float]
+
+
+def _falls(one: Asked) -> Iterator[_Row]:
+    """How far each of the first hits stands below the best, and whether it was right."""
+    hits = one.found.hits[:_HITS]
+    if any(one.right[:_HITS]):
+        for hit, right in zip(hits, one.right, strict=False):
+            yield (1.0, hit.why.standing - hits[0].why.standing), float(right)
 
 
 def _logistic(rows: Sequence[_Row]) -> list[float]:
-    """Newton's method; five numbers need no library."""
+    """Newton's method; a handful of numbers needs no library. Both answers weigh the same in all."""
     size = len(rows[0][0])
     weights = [0.0] * size
+    right = sum(label for _, label in rows) or 1.0
+    worth = {1.0: len(rows) / (2 * right), 0.0: len(rows) / (2 * max(1.0, len(rows) - right))}
     for _ in range(_ROUNDS):
-        slope = [_RIDGE * weight if at else 0.0 for at, weight in enumerate(weights)]
-        curve = [[_RIDGE if i == j and i else 1e-9 * (i == j) for j in range(size)] for i in range(size)]
-        for features, right in rows:
-            odds = sum(weight * value for weight, value in zip(weights, features, strict=True))
-            likely = 1 / (1 + exp(-max(-30.0, min(30.0, odds))))
-            for i in range(size):
-                slope[i] += (likely - right) * features[i]
-                for j in range(size):
-                    curve[i][j] += likely * (1 - likely) * features[i] * features[j]
-        step = _solved(curve, slope)
+        step = _newton(rows, weights, worth)
         weights = [weight - change for weight, change in zip(weights, step, strict=True)]
         if max(map(abs, step)) < 1e-6:
             break
     return weights
+
+
+def _newton(rows: Sequence[_Row], weights: Sequence[float], worth: dict[float, float]) -> list[float]:
+    size = len(weights)
+    slope = [_RIDGE * weight if at else 0.0 for at, weight in enumerate(weights)]
+    curve = [[_RIDGE * (i == j) + 1e-9 for j in range(size)] for i in range(size)]
+    for features, label in rows:
+        likely = 1 / (1 + exp(-max(-30.0, min(30.0, _dot(weights, features)))))
+        pull, bend = worth[label] * (likely - label), worth[label] * likely * (1 - likely)
+        for i in range(size):
+            slope[i] += pull * features[i]
+            for j in range(size):
+                curve[i][j] += bend * features[i] * features[j]
+    return _solved(curve, slope)
 
 
 def _solved(matrix: list[list[float]], right: list[float]) -> list[float]:

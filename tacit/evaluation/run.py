@@ -28,6 +28,7 @@ class Asked:
     ranks: tuple[int | None, ...]
     right: tuple[bool, ...]
     sessions: tuple[str, ...] = ()
+    foreign: bool = False
 
     @property
     def best(self) -> float:
@@ -40,18 +41,18 @@ Tick = Callable[[int, int], None]
 def ask_set(
     collections: Sequence[Collection], search: Mapping[str, object], tick: Tick, *, foreign: bool = False
 ) -> Iterator[Asked]:
-    """Each collection in a home of its own. `foreign`: ask each home the questions of another one instead,
-    to which it has no answer."""
-    total = sum(len(one.questions) for one in collections)
+    """Each collection in a home of its own. `foreign`: ask each home the questions of another one as well, to
+    which it has no answer."""
+    total = sum(len(one.questions) for one in collections) * (2 if foreign else 1)
     done = 0
     for place, collection in enumerate(collections):
-        asked = collections[(place + 1) % len(collections)] if foreign else collection
+        others = collections[(place + 1) % len(collections)].questions if foreign else ()
         with tempfile.TemporaryDirectory(prefix="tacit-eval-") as folder:
             memory, known = build(Path(folder) / "home", collection, search)
             memory.searcher.update()
             now = max(said.at for said in collection.said)
-            for question in asked.questions:
-                yield _asked_of_set(memory, question, known, now, foreign)
+            for number, question in enumerate((*collection.questions, *others)):
+                yield _asked_of_set(memory, question, known, now, number >= len(collection.questions))
                 done += 1
                 tick(done, total)
             memory.searcher.close()
@@ -86,6 +87,7 @@ def _asked_of_set(memory: Memory, question: Question, known: Known, now: datetim
         ranks=tuple(first.index(one) if one in first else None for one in gold),
         right=tuple(one in gold for one in ids),
         sessions=tuple(message.session for message in messages if message),
+        foreign=foreign,
     )
 
 
@@ -107,7 +109,7 @@ def summary(asked: Sequence[Asked], strong: float) -> dict[str, float]:
     for one in asked:
         if one.ranks:
             row = of_ranking(one.ranks)
-            if one.question.sessions and one.sessions:
+            if one.question.sessions:
                 row["session R@5"] = share_found(one.question.sessions, one.sessions, 5)
             rows.append(row)
     without = [one for one in asked if not one.ranks]

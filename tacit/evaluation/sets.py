@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tacit.errors import UsageError
 
@@ -53,52 +53,71 @@ class Collection:
     questions: tuple[Question, ...]
 
 
-def read_set(folder: Path) -> list[Collection]:
-    said: dict[str, list[tuple[int, dict[str, Any]]]] = {}
-    for line in _lines(folder / "docs.jsonl", ("id", "collection", "session", "text")):
-        said.setdefault(str(line["collection"]), []).append((int(line.get("seq") or 0), line))
+def read_set(folder: Path, every: int = 1) -> list[Collection]:
+    """`every`: only each so many-th question of a collection."""
+    said: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
+    for name, message in _read(folder / "docs.jsonl", ("id", "collection", "session", "text"), _numbered):
+        said.setdefault(name, []).append(message)
     asked: dict[str, list[Question]] = {}
-    for line in _lines(folder / "queries.jsonl", ("id", "collection", "text")):
-        asked.setdefault(str(line["collection"]), []).append(_public(line))
+    for name, question in _read(folder / "queries.jsonl", ("id", "collection", "text"), _public):
+        asked.setdefault(name, []).append(question)
     unknown = sorted(set(asked) - set(said))
     if unknown:
         raise UsageError(
             f"{folder}/queries.jsonl asks about {unknown[0]!r}, of which docs.jsonl has nothing."
         )
     return [
-        Collection(name, tuple(_messages(lines)), tuple(asked.get(name, ()))) for name, lines in said.items()
+        Collection(name, tuple(_messages(lines)), tuple(asked.get(name, [])[:: max(1, every)]))
+        for name, lines in said.items()
     ]
 
 
 def read_questions(file: Path) -> list[Question]:
-    return [
-        Question(
-            id=str(line.get("id", number)),
-            text=str(line["text"]),
-            category=str(line.get("category", "")),
-            gold=tuple(_places(entry) for entry in line.get("gold", ())),
-        )
-        for number, line in enumerate(_lines(file, ("text",)), 1)
-    ]
+    return list(_read(file, ("text",), _own))
 
 
-def _public(line: Mapping[str, Any]) -> Question:
+def _own(line: Mapping[str, Any]) -> Question:
     return Question(
-        id=str(line["id"]),
-        text=str(line["text"]),
-        category=str(line.get("category", "")),
-        gold=tuple((Place(str(one), ""),) for one in line.get("gold") or ()),
-        sessions=tuple(map(str, line.get("gold_sessions") or ())),
+        id=str(line.get("id", "")),
+        text=_text(line),
+        category=str(line.get("category") or ""),
+        gold=tuple(map(_places, _list(line, "gold"))),
     )
+
+
+def _public(line: Mapping[str, Any]) -> tuple[str, Question]:
+    return str(line["collection"]), Question(
+        id=str(line["id"]),
+        text=_text(line),
+        category=str(line.get("category") or ""),
+        gold=tuple((Place(str(one), ""),) for one in _list(line, "gold")),
+        sessions=tuple(map(str, _list(line, "gold_sessions"))),
+    )
+
+
+def _numbered(line: Mapping[str, Any]) -> tuple[str, tuple[int, Mapping[str, Any]]]:
+    _text(line)
+    return str(line["collection"]), (int(line.get("seq") or 0), line)
 
 
 def _places(entry: Mapping[str, Any]) -> tuple[Place, ...]:
-    return tuple(
-        Place(str(one["path"]), str(one.get("quote", ""))) for one in (entry, *entry.get("also", ()))
-    )
+    return tuple(Place(str(one["path"]), str(one.get("quote", ""))) for one in (entry, *_list(entry, "also")))
 
 
-def _messages(lines: list[tuple[int, dict[str, Any]]]) -> Iterator[Said]:
+def _text(line: Mapping[str, Any]) -> str:
+    if not isinstance(line["text"], str):
+        raise TypeError
+    return line["text"]
+
+
+def _list(line: Mapping[str, Any], key: str) -> list[Any]:
+    found = line.get(key)
+    if found is not None and not isinstance(found, list):
+        raise TypeError
+    return found or []
+
+
+def _messages(lines: list[tuple[int, Mapping[str, Any]]]) -> Iterator[Said]:
     at = datetime(2000, 1, 1, tzinfo=UTC)
     for _, line in sorted(lines, key=lambda entry: entry[0]):
         at = _moment(line.get("date")) or at
@@ -122,21 +141,34 @@ def _as(form: str) -> Callable[[str], datetime]:
     return lambda text: datetime.strptime(text, form).replace(tzinfo=UTC)
 
 
-def _lines(file: Path, needed: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+_T = TypeVar("_T")
+
+
+def _read(file: Path, needed: tuple[str, ...], make: Callable[[Mapping[str, Any]], _T]) -> Iterator[_T]:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"{file} cannot be read: {error}. Name a folder with docs.jsonl and queries.jsonl."
         ) from None
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            value = json.loads(line)
+    for number, line in enumerate(text.split("\n"), 1):  # not splitlines: a string may hold other line ends
+        if line.strip():
+            value = _object(line, f"{file}:{number}")
             missing = [key for key in needed if key not in value]
-        except (ValueError, TypeError):
-            raise UsageError(f"{file}:{number} is not a JSON object on one line.") from None
-        if missing:
-            raise UsageError(f"{file}:{number} lacks {', '.join(missing)}.")
-        yield value
+            if missing:
+                raise UsageError(f"{file}:{number} lacks {', '.join(missing)}.")
+            try:
+                made = make(value)
+            except (AttributeError, KeyError, TypeError, ValueError):
+                raise UsageError(f"{file}:{number} has a field that is not what it should be.") from None
+            yield made
+
+
+def _object(line: str, where: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise UsageError(f"{where} is not a JSON object on one line.")
+    return value

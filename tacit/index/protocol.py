@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from tacit.errors import TacitError
-from tacit.model.search import Audience, Category, Document, Passage, Scope, Scored, Stamp
+from tacit.model.search import EVERYTHING, Audience, Category, Document, Passage, Scope, Scored, Stamp
 
 
 class IndexUnavailable(TacitError):
@@ -53,14 +53,18 @@ class Index(Protocol):
         """The passages that hold one of the terms at least, best BM25 first. A term of several words is found
         where they stand together."""
 
-    def frequency(self, term: str) -> float:
-        """The share of all passages in which a term is found, 0 to 1."""
+    def frequency(self, term: str, scope: Scope = EVERYTHING) -> float:
+        """The share of passages in which a term is found, 0 to 1. Who is not the owner learns of those in the
+        scope alone: how rare a word is would tell that it stands in a hidden file."""
 
     def nearest(self, vector: bytes, scope: Scope, limit: int) -> list[Scored]:
         """The passages with the highest cosine to `vector`, best first."""
 
     def cosines(self, vector: bytes, ids: Collection[int]) -> dict[int, float]:
         """For those of the passages that have a vector."""
+
+    def background(self) -> list[float]:
+        """Cosines between texts taken at random: what unrelated texts have for this embedder."""
 
     def stored(self, ids: Collection[int]) -> dict[int, Stored]: ...
 
@@ -82,8 +86,8 @@ class Index(Protocol):
     def keep(self, vectors: Mapping[bytes, bytes | None]) -> None:
         """Vectors by the digest of their text; None: it has none, do not ask again."""
 
-    def names(self) -> tuple[str, ...]:
-        """People and projects that have a file."""
+    def names(self, scope: Scope = EVERYTHING) -> tuple[str, ...]:
+        """People and projects that have a file in the scope."""
 
     def facts(self) -> Facts: ...
 

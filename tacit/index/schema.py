@@ -14,7 +14,7 @@ two turns before and after a turn lift recall of the first ten from 63 to 76 of 
 from __future__ import annotations
 
 APPLICATION = 0x74616369  # "taci" in the header of the file: it is ours
-VERSION = 1  # raise it when anything here changes, or how passages are made from files
+VERSION = 2  # raise it when anything here changes, or how passages are made from files
 
 # body, before, after, heading
 WEIGHTS = (1.0, 0.4, 0.2, 0.6)
@@ -45,14 +45,15 @@ CREATE TABLE passages(
   id INTEGER PRIMARY KEY,
   file INTEGER NOT NULL,
   position INTEGER NOT NULL,
+  digest BLOB NOT NULL,
   first_line INTEGER NOT NULL,
   last_line INTEGER NOT NULL,
   section TEXT NOT NULL,
   day TEXT NOT NULL,
   speaker TEXT NOT NULL,
   turn INTEGER NOT NULL,
-  digest BLOB NOT NULL,
   text TEXT NOT NULL,
+  checksum INTEGER NOT NULL,
   UNIQUE(file, position)
 );
 CREATE INDEX idx_passages_digest ON passages(digest);

@@ -10,6 +10,8 @@ Text goes in through `indexable`, so the words table sees what `matched` and que
 from __future__ import annotations
 
 import json
+import os
+import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,14 +25,17 @@ import apsw
 
 from tacit.index.protocol import Facts, IndexBroken, IndexUnavailable, Stored
 from tacit.index.schema import APPLICATION, TABLES, TOKENIZER, VERSION, WEIGHTS
-from tacit.model.search import AUDIENCES, Document, Passage, Scope, Scored, Stamp
+from tacit.model.search import AUDIENCES, EVERYTHING, Document, Passage, Scope, Scored, Stamp
 from tacit.text.passages import embedded_text
 from tacit.text.query import Term, match
 from tacit.text.words import aliases, indexable, unspaced
 
 _PATIENCE = 5_000  # milliseconds to wait for another process that is writing
 _RESCORED = 400  # passages whose vectors are compared in full after all signs were
-_FAR_APART = "\n.\n"  # phrases must not match across two passages
+_SAMPLE = 64  # texts whose cosines to each other are looked at
+_FAR_APART = "\n\ue000\n"  # a word that nobody writes: phrases must not match across two passages
+
+_HALF = re.compile("[\ud800-\udfff]")
 
 _BROKEN = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, apsw.SchemaChangeError)
 _LATER = (
@@ -52,37 +57,57 @@ def _explained() -> Iterator[None]:
         raise IndexBroken(f"the index is not what it should be ({error})") from error
 
 
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Besides, values that we never write: a flipped bit makes text that is no UTF-8, or NULL of a number."""
+    with _explained():
+        try:
+            yield
+        except (ValueError, TypeError, LookupError) as error:
+            raise IndexBroken(f"the index is not what it should be ({error})") from error
+
+
 class SqliteIndex:
     """One connection. Not for two threads at once."""
 
     def __init__(self, file: Path) -> None:
-        with _explained():
+        with _reading():
             self._db, self.writable = _connected(file)
             self._vectors = _load_vectors(self._db)
             if self.writable:
                 self._db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL")
-            self._db.execute("PRAGMA mmap_size=1073741824; PRAGMA cache_size=-16000")
+            # Not mapped into memory, which would be a tenth faster: if somebody cuts the file short while it
+            # is open, that kills the process instead of raising an error.
+            self._db.execute("PRAGMA mmap_size=0; PRAGMA cache_size=-16000")
             self._require_ours()
             tokenizer = self._db.fts5_tokenizer(TOKENIZER[0], list(TOKENIZER[1:]))
         self._tokenizer = tokenizer
-        self._known: dict[str, int] = {}  # how many passages hold a term, for the generation below
+        self._chosen: str | None = None  # the embedder that this connection holds vectors of
+        # How many passages hold a term, and which names there are, for whom; all of the generation below.
+        self._known: dict[tuple[Scope, str], int] = {}
+        self._totals: dict[Scope, int] = {}
+        self._names: dict[Scope, tuple[str, ...]] = {}
         self._known_at = -1
-        self._names: tuple[str, ...] = ()
 
     def _require_ours(self) -> None:
-        application, version = self._pragma("application_id"), self._pragma("user_version")
-        is_empty = self._value("SELECT count(*) FROM sqlite_schema") == 0
-        if is_empty and application == 0 and self.writable:
-            with self._db:
-                if self._value("SELECT count(*) FROM sqlite_schema") == 0:  # not made by another meanwhile
+        if self.writable and self._is_blank():
+            self._db.execute("BEGIN IMMEDIATE")
+            with self._ended():
+                if self._is_blank():  # not made by another meanwhile
                     self._db.execute(TABLES)
                     self._db.execute(
                         "INSERT INTO about VALUES('generation', 0), ('embedded_at', -1), ('embedder', '')"
                     )
-        elif application != APPLICATION:
+        application, version = self._pragma("application_id"), self._pragma("user_version")
+        if application != APPLICATION:
             raise IndexBroken("the file is not an index of tacit")
-        elif version != VERSION:
+        if version != VERSION:
             raise IndexBroken(f"the index is of version {version}, this tacit has {VERSION}")
+        if self._value("SELECT count(*) FROM about") != 3:
+            raise IndexBroken("the index does not know what it holds")
+
+    def _is_blank(self) -> bool:
+        return self._pragma("application_id") == 0 and not self._value("SELECT count(*) FROM sqlite_schema")
 
     def _about(self, key: str) -> Any:
         return self._value("SELECT value FROM about WHERE key = ?", key)
@@ -97,21 +122,28 @@ class SqliteIndex:
     # ------------------------------------------------------------ writing
 
     def stamps(self) -> dict[str, Stamp]:
-        with _explained():
+        with _reading():
             rows = self._db.execute("SELECT path, mtime_ns, size, inode FROM knowledge_meta")
-            return {path: Stamp(*stamp) for path, *stamp in rows}
+            return {path: _stamp(*stamp) for path, *stamp in rows}
 
     def replace(self, documents: Sequence[tuple[Document, Stamp]], gone: Collection[str] = ()) -> None:
         with _explained(), self._writing():
-            self._remove({*gone, *(document.path for document, _ in documents)})
-            self._insert(documents)
+            latest = {document.path: (document, stamp) for document, stamp in documents}
+            self._remove({*gone, *latest})
+            self._insert(latest.values())
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
         self._db.execute("BEGIN IMMEDIATE")
-        try:
+        with self._ended():
             yield
             self._db.execute("UPDATE about SET value = value + 1 WHERE key = 'generation'")
+
+    @contextmanager
+    def _ended(self) -> Iterator[None]:
+        """The transaction that was begun, kept as a whole or not at all."""
+        try:
+            yield
             self._db.execute("COMMIT")
         except BaseException:
             if self._db.in_transaction:
@@ -130,7 +162,7 @@ class SqliteIndex:
                 self._db.execute("DELETE FROM passages WHERE file = ?", (file,))
                 self._db.execute("DELETE FROM knowledge_meta WHERE id = ?", (file,))
 
-    def _insert(self, documents: Sequence[tuple[Document, Stamp]]) -> None:
+    def _insert(self, documents: Iterable[tuple[Document, Stamp]]) -> None:
         file = (self._value("SELECT max(id) FROM knowledge_meta") or 0) + 1
         first = (self._value("SELECT max(id) FROM passages") or 0) + 1
         metas: list[Any] = []
@@ -143,7 +175,7 @@ class SqliteIndex:
             words += _word_rows(ids, document)
             first = ids.stop
         self._db.executemany(f"INSERT INTO knowledge_meta VALUES({_marks(15)})", metas)
-        self._db.executemany(f"INSERT INTO passages VALUES({_marks(11)})", passages)
+        self._db.executemany(f"INSERT INTO passages VALUES({_marks(12)})", passages)
         self._db.executemany(
             f"INSERT INTO knowledge_fts(rowid, body, before, after, heading) VALUES({_marks(5)})", words
         )
@@ -157,7 +189,7 @@ class SqliteIndex:
     # ------------------------------------------------------------ words
 
     def lexical(self, terms: Sequence[str], scope: Scope, limit: int) -> list[Scored]:
-        expression = match(Term(term) for term in terms if '"' not in term and term.strip())
+        expression = match(Term(_sought(term)) for term in terms if '"' not in term and term.strip())
         if not expression:
             return []
         where, bindings = _filter(scope, "+f.rowid")
@@ -172,32 +204,52 @@ class SqliteIndex:
                 joined = select.format(
                     join="JOIN passages p ON p.id = f.rowid JOIN knowledge_meta m ON m.id = p.file"
                 )
-                found = self._scored(joined + ", m.path, p.position LIMIT ?", expression, *bindings, limit)
-        return found[:limit]
+                return self._scored(joined + ", m.path, p.position LIMIT ?", expression, *bindings, limit)
+            return self._in_order(found[:limit])
+
+    def _in_order(self, found: list[Scored]) -> list[Scored]:
+        """Best first; equal ones in the order of the files."""
+        if len({one.score for one in found}) == len(found):
+            return found
+        sql = (
+            "SELECT p.id, m.path, p.position FROM passages p JOIN knowledge_meta m ON m.id = p.file"
+            f" WHERE p.id IN ({_marks(len(found))})"
+        )
+        rows = self._db.execute(sql, [one.id for one in found])
+        places = {number: (path, position) for number, path, position in rows}
+        return sorted(found, key=lambda one: (-one.score, places.get(one.id, ("", one.id))))
 
     def _scored(self, sql: str, *bindings: Any) -> list[Scored]:
         return [Scored(*row) for row in self._db.execute(sql, bindings)]
 
-    def frequency(self, term: str) -> float:
-        with _explained():
+    def frequency(self, term: str, scope: Scope = EVERYTHING) -> float:
+        whose = EVERYTHING if scope.audience == "owner" else scope
+        with _reading():
             self._refresh()
-            if term not in self._known:
-                self._known[term] = self._count(term)
-            total = self._known[""]
-        return self._known[term] / total if total else 0.0
+            if whose not in self._totals:
+                where, bindings = _filter(whose, "id")
+                counted = self._value(f"SELECT count(*) FROM passages WHERE 1 {where}", *bindings)
+                self._totals[whose] = int(counted)
+            if (whose, term) not in self._known:
+                self._known[whose, term] = self._count(term, whose)
+            return self._known[whose, term] / self._totals[whose] if self._totals[whose] else 0.0
 
     def _refresh(self) -> None:
         generation = self._about("generation")
         if generation != self._known_at:
-            self._known = {"": self._value("SELECT count(*) FROM passages")}
-            self._names = tuple(self._read_names())
+            self._known, self._totals, self._names = {}, {}, {}
             self._known_at = generation
 
-    def _count(self, term: str) -> int:
+    def _count(self, term: str, scope: Scope) -> int:
         """For a term of several words that of its rarest: close enough, and never a search of its own."""
         words = {word for *_, word in self._tokens(term)}
-        counts = [self._value("SELECT doc FROM knowledge_terms WHERE term = ?", word) or 0 for word in words]
-        return min(counts, default=0)
+        if scope.is_everything:
+            where, bindings = "", list[Any]()
+            sql = "SELECT doc FROM knowledge_terms WHERE term = ?"
+        else:
+            where, bindings = _filter(scope, "+rowid")
+            sql = f"SELECT count(*) FROM knowledge_fts WHERE knowledge_fts MATCH '\"' || ? || '\"' {where}"
+        return min((self._value(sql, word, *bindings) or 0 for word in words), default=0)
 
     def _tokens(self, text: str) -> list[tuple[int, int, str]]:
         """Words of a text as the index keeps them, with where they stand, counted in bytes."""
@@ -224,17 +276,32 @@ class SqliteIndex:
     def nearest(self, vector: bytes, scope: Scope, limit: int) -> list[Scored]:
         if not self._vectors:
             return []
-        where, bindings = _filter(scope, "id")
-        sql = (
-            "WITH near AS MATERIALIZED (SELECT id FROM knowledge_vec WHERE 1"
-            f" {where} ORDER BY vec_distance_hamming(vec_bit(signs), vec_quantize_binary(vec_int8(?)))"
-            " LIMIT ?)"
-            " SELECT p.id, 1 - vec_distance_cosine(vec_int8(e.vector), vec_int8(?)) AS cosine"
-            " FROM near JOIN passages p USING(id) JOIN embedded e USING(digest)"
-            " ORDER BY cosine DESC, p.id LIMIT ?"
+        cosines = self.cosines(vector, self._alike(vector, scope, limit))
+        found = [Scored(*one) for one in sorted(cosines.items(), key=lambda one: -one[1])]
+        with _explained():
+            return self._in_order(found)[:limit]
+
+    def _alike(self, vector: bytes, scope: Scope, limit: int) -> list[int]:
+        """The passages whose signs differ least. Of many that differ as much as the last one all are left
+        out: which of them come first depends on how the index grew."""
+        count = max(_RESCORED, limit)
+        where, bindings = _filter(scope, "v.id")
+        select = (
+            "SELECT v.id, vec_distance_hamming(vec_bit(v.signs), vec_quantize_binary(vec_int8(?))) AS far"
+            f" FROM knowledge_vec v {{join}} WHERE 1 {where} ORDER BY far"
         )
         with _explained():
-            return self._scored(sql, *bindings, vector, max(_RESCORED, limit), vector, limit)
+            found = self._scored(select.format(join="") + " LIMIT ?", _even(vector), *bindings, count + 1)
+            if len(found) <= count:
+                return [one.id for one in found]
+            nearer = [one.id for one in found if one.score < found[-1].score]
+            if len(nearer) >= limit:
+                return nearer
+            joined = select.format(
+                join="JOIN passages p ON p.id = v.id JOIN knowledge_meta m ON m.id = p.file"
+            )
+            found = self._scored(joined + ", m.path, p.position LIMIT ?", _even(vector), *bindings, count)
+            return [one.id for one in found]
 
     def cosines(self, vector: bytes, ids: Collection[int]) -> dict[int, float]:
         if not self._vectors or not ids:
@@ -244,7 +311,22 @@ class SqliteIndex:
             f" JOIN embedded e USING(digest) WHERE p.id IN ({_marks(len(ids))}) AND e.vector IS NOT NULL"
         )
         with _explained():
-            return dict(self._db.execute(sql, (vector, *ids)))
+            found = self._db.execute(sql, (_even(vector), *ids))
+            return {number: cosine for number, cosine in found if cosine is not None}  # None: no direction
+
+    def background(self) -> list[float]:
+        if not self._vectors:
+            return []
+        # Digests are as good as random, and the same sample comes out however the index grew.
+        sql = (
+            "WITH some AS MATERIALIZED (SELECT e.digest, e.vector FROM embedded e WHERE e.vector IS NOT NULL"
+            " AND EXISTS (SELECT 1 FROM passages p WHERE p.digest = e.digest) ORDER BY e.digest LIMIT ?)"
+            " SELECT 1 - vec_distance_cosine(vec_int8(one.vector), vec_int8(other.vector))"
+            " FROM some one JOIN some other ON one.digest < other.digest ORDER BY one.digest, other.digest"
+        )
+        with _reading():
+            found = self._db.execute(sql, (_SAMPLE,))
+            return [float(cosine) for (cosine,) in found if cosine is not None]
 
     def vectors_of(self) -> str:
         with _explained():
@@ -253,6 +335,7 @@ class SqliteIndex:
             return str(self._about("embedder"))
 
     def use_embedder(self, name: str) -> None:
+        self._chosen = name
         with _explained():
             if self._about("embedder") == name or not self.writable:
                 return
@@ -269,7 +352,7 @@ class SqliteIndex:
             " WHERE p.id IN (SELECT min(id) FROM passages WHERE digest NOT IN (SELECT digest FROM embedded)"
             " GROUP BY digest LIMIT ?)"
         )
-        with _explained():
+        with _reading():
             generation = self._about("generation")
             if self._about("embedded_at") == generation:
                 return []
@@ -282,23 +365,26 @@ class SqliteIndex:
             return found
 
     def keep(self, vectors: Mapping[bytes, bytes | None]) -> None:
+        rows = [(digest, vector and _even(vector)) for digest, vector in vectors.items()]
         with _explained(), self._writing():
-            self._db.executemany("INSERT OR REPLACE INTO embedded VALUES(?, ?)", list(vectors.items()))
+            if self._chosen is not None and self._about("embedder") != self._chosen:
+                raise IndexUnavailable("another process gives the index vectors of another embedder")
+            self._db.executemany("INSERT OR REPLACE INTO embedded VALUES(?, ?)", rows)
             self._db.executemany(
                 "INSERT OR REPLACE INTO knowledge_vec SELECT id, vec_quantize_binary(vec_int8(?2))"
                 " FROM passages WHERE digest = ?1",
-                [(digest, vector) for digest, vector in vectors.items() if vector is not None],
+                [row for row in rows if row[1] is not None],
             )
 
     # ------------------------------------------------------------ reading
 
     def stored(self, ids: Collection[int]) -> dict[int, Stored]:
         sql = (
-            "SELECT p.id, p.digest, p.text, p.first_line, p.last_line, p.section, p.day, p.speaker, p.turn,"
+            "SELECT p.id, p.checksum, p.first_line, p.last_line, p.section, p.day, p.speaker, p.turn, p.text,"
             " m.path, m.category, m.audience, m.agents, m.conversation, m.archived, m.title, m.checksum"
             f" FROM passages p JOIN knowledge_meta m ON m.id = p.file WHERE p.id IN ({_marks(len(ids))})"
         )
-        with _explained():
+        with _reading():
             return {row[0]: _stored(row) for row in self._db.execute(sql, tuple(ids))}
 
     def windows(self, ids: Collection[int]) -> dict[int, str]:
@@ -308,33 +394,39 @@ class SqliteIndex:
             f" WHERE p.id IN ({_marks(len(ids))}) AND p.speaker != '' ORDER BY p.id, near.position"
         )
         found: dict[int, list[str]] = {}
-        with _explained():
+        with _reading():
             for number, speaker, text in self._db.execute(sql, tuple(ids)):
                 found.setdefault(number, []).append(f"{speaker}: {text}")
         return {number: " ".join(lines) for number, lines in found.items()}
 
-    def names(self) -> tuple[str, ...]:
-        with _explained():
+    def names(self, scope: Scope = EVERYTHING) -> tuple[str, ...]:
+        with _reading():
             self._refresh()
-        return self._names
+            if scope not in self._names:
+                self._names[scope] = tuple(dict.fromkeys(self._read_names(scope)))
+        return self._names[scope]
 
-    def _read_names(self) -> list[str]:
-        rows = self._db.execute(
-            "SELECT title, path FROM knowledge_meta WHERE category IN ('person', 'project') ORDER BY path"
+    def _read_names(self, scope: Scope) -> Iterator[str]:
+        where, bindings = _filter(scope, "p.id")
+        some = f"AND m.id IN (SELECT p.file FROM passages p WHERE 1 {where})" if where else ""
+        sql = (
+            "SELECT m.path, m.title FROM knowledge_meta m"
+            f" WHERE m.category IN ('person', 'project') {some} ORDER BY m.path"
         )
-        return list(dict.fromkeys(name for title, path in rows for name in _names_of(title, path)))
+        for path, title in self._db.execute(sql, bindings):
+            yield from _names_of(title, path)
 
     def facts(self) -> Facts:
-        with _explained():
+        with _reading():
             about = dict(self._db.execute("SELECT key, value FROM about"))
             files, passages, embedded = (
                 self._value(f"SELECT count(*) FROM {table}")
                 for table in ("knowledge_meta", "passages", "knowledge_vec")
             )
-        return Facts(files, passages, embedded, about["generation"], about["embedder"])
+            return Facts(files, passages, embedded, about["generation"], about["embedder"])
 
     def generation(self) -> int:
-        with _explained():
+        with _reading():
             return int(self._about("generation"))
 
     def close(self) -> None:
@@ -346,8 +438,10 @@ class SqliteIndex:
 
 def _connected(file: Path) -> tuple[apsw.Connection, bool]:
     """For writing where that is possible; a home on a read-only disk can still be searched."""
+    # Not made here: SQLite would let everybody read it.
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
     try:
-        db = apsw.Connection(str(file))
+        db = apsw.Connection(_uri(file), flags=flags)
         db.set_busy_timeout(_PATIENCE)
         if db.readonly("main"):
             raise apsw.ReadOnlyError
@@ -357,13 +451,16 @@ def _connected(file: Path) -> tuple[apsw.Connection, bool]:
         if not file.exists():
             raise
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    uri = f"file:{_quoted(str(file))}?immutable=1"
-    return apsw.Connection(uri, flags=flags), False
+    return apsw.Connection(f"{_uri(file)}?immutable=1", flags=flags), False
 
 
-def _quoted(path: str) -> str:
-    return "".join(
-        f"%{byte:02x}" if chr(byte) in "%?#" or byte > 126 else chr(byte) for byte in path.encode()
+def _uri(file: Path) -> str:
+    """Takes any path, also one that is no UTF-8."""
+    if str(file) == ":memory:":
+        return "file::memory:"
+    return "file://" + "".join(
+        f"%{byte:02x}" if chr(byte) in "%?#" or byte > 126 else chr(byte)
+        for byte in os.fsencode(file.absolute())
     )
 
 
@@ -386,6 +483,16 @@ def _load_vectors(db: apsw.Connection) -> bool:
 # ---------------------------------------------------------------- rows
 
 
+def _even(vector: bytes) -> bytes:
+    """With so many zeros that signs fill whole bytes. They change no cosine."""
+    return vector + bytes(-len(vector) % 8)
+
+
+def _sought(term: str) -> str:
+    """What the database refuses stands in no text of ours either."""
+    return _storable(term).replace("\0", " ")
+
+
 def _marks(count: int) -> str:
     return ", ".join("?" * count)
 
@@ -395,23 +502,46 @@ def _meta_row(number: int, document: Document, stamp: Stamp) -> tuple[Any, ...]:
     tags = json.dumps(document.tags, ensure_ascii=False)
     path, category, audience, agents, conversation, archived, title = seen
     return (
-        number, path, category, document.day, title, _storable(tags), document.lines, audience, agents,
-        conversation, archived, *stamp, _checksum(seen),
+        number, path, category, _storable(document.day), title, _storable(tags), document.lines, audience,
+        agents, conversation, archived, *map(_signed, stamp), _checksum(seen),
     )  # fmt: skip
+
+
+def _signed(number: int) -> int:
+    """The database has 64 bits with a sign. Some file systems need all of them for an inode, and a time may
+    be in the year 2300."""
+    return number - 2**64 if number >= 2**63 else number
+
+
+def _stamp(mtime_ns: int, size: int, inode: int) -> Stamp:
+    return Stamp(
+        mtime_ns + 2**64 if mtime_ns < -(2**62) else mtime_ns,
+        size,
+        inode + 2**64 if inode < -1 else inode,
+    )
 
 
 def _visible(document: Document) -> tuple[str, str, int, str, str, int, str]:
     """What decides who sees a file, and is shown of it."""
-    agents = _storable("".join(f"\n{name}\n" for name in document.agents))
     return (
         document.path,
         document.category,
         AUDIENCES.index(document.audience),
-        agents,
-        _storable(document.conversation),
+        "".join(map(_agent, document.agents)),
+        _exact(document.conversation),
         int(document.archived),
         _storable(document.title),
     )
+
+
+def _agent(name: str) -> str:
+    """As it is kept and looked for among others: no name can pass for two, or for a part of one."""
+    return f"\n{json.dumps(name)}\n"
+
+
+def _exact(text: str) -> str:
+    """For texts that are compared: what the database does not take must not become equal to anything."""
+    return json.dumps(text) if text else ""
 
 
 def _checksum(seen: tuple[Any, ...]) -> int:
@@ -420,7 +550,7 @@ def _checksum(seen: tuple[Any, ...]) -> int:
 
 def _storable(text: str) -> str:
     """The database takes UTF-8 alone. Other bytes come back as the replacement character."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+    return text if text.isascii() else _HALF.sub("\ufffd", text)
 
 
 def _passage_rows(ids: range, file: int, document: Document) -> Iterator[tuple[Any, ...]]:
@@ -428,11 +558,11 @@ def _passage_rows(ids: range, file: int, document: Document) -> Iterator[tuple[A
     for position, (number, passage) in enumerate(zip(ids, document.passages, strict=True)):
         text, speaker = _storable(passage.text), _storable(passage.speaker)
         section = tuple(map(_storable, passage.section))
-        yield (
-            number, file, position, passage.first_line, passage.last_line,
-            json.dumps(section, ensure_ascii=False) if section else "[]", passage.day, speaker, passage.turn,
-            _digest(title, section, speaker, text), text,
-        )  # fmt: skip
+        headings = json.dumps(section, ensure_ascii=False) if section else "[]"
+        lines = (passage.first_line, passage.last_line)
+        shown = (*lines, headings, _storable(passage.day), speaker, passage.turn, text)
+        digest = _digest(title, section, speaker, text)
+        yield number, file, position, digest, *shown, _checksum((document.path, *shown))
 
 
 def _digest(title: str, section: Sequence[str], speaker: str, text: str) -> bytes:
@@ -466,26 +596,32 @@ def _in_words(day: str) -> str:
 def _heading(document: Document, passage: Passage) -> str:
     if passage.speaker:
         return ""
-    name = document.path.rpartition("/")[2].rpartition(".")[0]
+    name = _stem(document.path.rpartition("/")[2])
     above = (document.title, *passage.section, name, *document.tags)
     return indexable(_FAR_APART.join(dict.fromkeys(above)))
 
 
+def _stem(name: str) -> str:
+    """Without its ending; all of a name that has none."""
+    return name.rpartition(".")[0] or name
+
+
 def _stored(row: tuple[Any, ...]) -> Stored:
     """Checked against what was written: a flipped bit must not put words into somebody's mouth."""
-    number, digest, text, first, last, section, day, speaker, turn, *seen, checksum = row
+    number, of_passage, *shown = row[:9]
+    *seen, of_file = row[9:]
     path, category, audience, _, _, archived, title = seen
-    headings = tuple(json.loads(section))
-    if _checksum(tuple(seen)) != checksum or _digest(title, headings, speaker, text) != digest:
+    if _checksum((path, *shown)) != of_passage or _checksum(tuple(seen)) != of_file:
         raise IndexBroken("the index holds text that was not written by tacit")
-    passage = Passage(text, first, last, headings, day, speaker, turn, (0, 0))
+    first, last, section, day, speaker, turn, text = shown
+    passage = Passage(text, first, last, tuple(json.loads(section)), day, speaker, turn, (0, 0))
     return Stored(number, path, title, category, AUDIENCES[audience], bool(archived), passage)
 
 
 def _names_of(title: str, path: str) -> list[str]:
     """What people call it: the title of its file, and the folder of a project or the name of the file."""
     parts = path.split("/")
-    name = parts[-2] if path.startswith("knowledge/projects/") and len(parts) > 3 else parts[-1][:-3]
+    name = parts[-2] if path.startswith("knowledge/projects/") and len(parts) > 3 else _stem(parts[-1])
     return [found for found in (title, name.replace("-", " ").replace("_", " ").strip()) if len(found) > 1]
 
 
@@ -541,17 +677,17 @@ def _conditions(scope: Scope) -> Iterator[tuple[str, list[Any]]]:
     if scope.audience != "owner":
         yield (
             "(m.audience <= ? OR (m.conversation != '' AND m.conversation = ?))",
-            [AUDIENCES.index(scope.audience), _storable(scope.conversation)],
+            [AUDIENCES.index(scope.audience), _exact(scope.conversation)],
         )
     if scope.agents:
         own = " OR ".join("instr(m.agents, ?)" for _ in scope.agents)
-        yield f"(m.agents = '' OR {own})", [_storable(f"\n{name}\n") for name in scope.agents]
+        yield f"(m.agents = '' OR {own})", list(map(_agent, scope.agents))
     if scope.since:
         yield "p.day >= ?", [scope.since.isoformat()]
     if scope.until:
-        yield "p.day <= ?", [scope.until.isoformat()]
+        yield "p.day <= ? AND p.day != ''", [scope.until.isoformat()]
     if scope.under:
-        under = _storable(scope.under)
-        yield "substr(m.path, 1, ?) = ?", [len(under), under]
+        under = scope.under.encode("utf-8", "surrogatepass")
+        yield "substr(CAST(m.path AS BLOB), 1, ?) = ?", [len(under), under]
     if scope.archived is not None:
         yield "m.archived = ?", [int(scope.archived)]

@@ -63,12 +63,12 @@ def find(
     clock = _Clock()
     index = engine.index
     with clock("understand"):
-        question = understand(text, now, index.names())
+        question = understand(text, now, index.names(scope))
         terms = [term.text for term in question.terms]
     with clock("words"):
         lexical, ideal = _by_words(index, terms, scope)
     with clock("vector"):
-        vector, trouble = _vector(engine, question, deadline)
+        vector, trouble = _vector(engine, question, scope, deadline)
     with clock("nearest"):
         nearest = index.nearest(vector, scope, DEPTH) if vector else []
         beyond = {one.id for one in lexical} - {one.id for one in nearest}
@@ -124,11 +124,12 @@ class _Clock:
 
 def _by_words(index: Index, terms: Sequence[str], scope: Scope) -> tuple[list[Scored], float]:
     """The ranking by words, and the score that no passage can exceed."""
-    shares = {term: index.frequency(term) for term in terms}
-    telling = [term for term in terms if shares[term] <= _CROWDED] or list(terms)
-    present = [term for term in telling if shares[term] > 0]
-    ideal = sum(_rarity(shares[term]) for term in telling) * 2.2  # 1 + k1 of FTS5's BM25
-    return (index.lexical(present, scope, DEPTH) if present else []), ideal
+    shares = {term: index.frequency(term, scope) for term in terms}
+    present = [term for term in terms if shares[term] > 0]
+    telling = [term for term in present if shares[term] <= _CROWDED] or present
+    sought = [*telling, *(term for term in terms if not shares[term])]
+    ideal = sum(_rarity(shares[term]) for term in sought) * 2.2  # 1 + k1 of FTS5's BM25
+    return (index.lexical(telling, scope, DEPTH) if telling else []), ideal
 
 
 def _rarity(share: float) -> float:
@@ -139,10 +140,12 @@ def _rarity(share: float) -> float:
 # Vectors
 
 
-def _vector(engine: Engine, question: Query, deadline: float | None) -> tuple[bytes | None, str]:
+def _vector(
+    engine: Engine, question: Query, scope: Scope, deadline: float | None
+) -> tuple[bytes | None, str]:
     if engine.embedder is None or not question.text:
         return None, ""
-    weigh = _weigher(engine.index)
+    weigh = _weigher(engine.index, scope)
     try:
         seconds = None if deadline is None else deadline - time.monotonic()
         return engine.embedder.query(question.text, weigh, seconds), ""
@@ -150,11 +153,11 @@ def _vector(engine: Engine, question: Query, deadline: float | None) -> tuple[by
         return None, f"vector: {error}"
 
 
-def _weigher(index: Index) -> Callable[[str], float]:
+def _weigher(index: Index, scope: Scope) -> Callable[[str], float]:
     """A word that stands in many passages of this home says little about which one is meant."""
 
     def weigh(word: str) -> float:
-        return _COMMON / (_COMMON + index.frequency(word))
+        return _COMMON / (_COMMON + index.frequency(word, scope))
 
     return weigh
 
@@ -255,7 +258,8 @@ def _hits(
     meaning = calibration.meaning_of(evidence.cosine)
     for one in chosen:
         why = whys[one]
-        relevance = calibration.relevance(why.standing, evidence.words, meaning, evidence.reading)
+        below = whys[chosen[0]].standing - why.standing
+        relevance = calibration.relevance(evidence.words, meaning, evidence.reading, below)
         yield _hit(engine.index, stored[one], why, relevance, terms)
 
 

@@ -69,8 +69,13 @@ def blend(whys: Mapping[int, Why], logits: Mapping[int, float], share: float) ->
 def best(scores: Mapping[int, float], places: Mapping[int, tuple[str, int]], limit: int) -> list[int]:
     """Highest first; equal ones in the order of the files, so that an index grown otherwise says the same."""
     ordered = sorted(scores, key=lambda one: (-round(scores[one], 9), places.get(one, ("", one))))
-    return ordered[:limit]
+    return ordered[: max(0, limit)]
 
 
 def top(ids: Collection[int], whys: Mapping[int, Why], count: int) -> list[int]:
-    return sorted(ids, key=lambda one: -whys[one].score)[:count]
+    """The highest, and those equal to the last of them: which of equals stay is for `best` to say."""
+    ordered = sorted(ids, key=lambda one: -whys[one].score)
+    end = max(0, count)
+    while 0 < end < len(ordered) and whys[ordered[end]].score > whys[ordered[end - 1]].score - 1e-9:
+        end += 1
+    return ordered[:end]

@@ -1,11 +1,14 @@
 """Search without an index: look through the files themselves.
 
 The files with the most different words of the question are read into an index in memory, which then answers
-as always, by words alone: same filters, same ranking, same kind of hits.
+as always, by words alone: same filters, same ranking, same kind of hits. Which files those are is decided by
+the beginnings of words in the file and in its name, so that hardly any is passed over that the index would
+find.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,10 +21,14 @@ from tacit.model.search import Found, Scope, Stamp
 from tacit.search.calibration import Calibration
 from tacit.search.find import Engine, find
 from tacit.search.update import update
-from tacit.text.query import understand
+from tacit.text.passages import category_of
+from tacit.text.query import LONGEST, understand
+from tacit.text.words import aliases, clean, fold, indexable
 
 _READ = 300  # files that are looked at closely
 _STEM = 3  # letters of a word's end that may differ: reads, reading
+_SHORTEST = 3
+_PIECE = re.compile(r"[^\W_]+")
 
 
 def scan(
@@ -38,9 +45,12 @@ def scan(
 ) -> Found:
     """`index` is an empty one in memory. `narrowed` may know quickly which files hold any of the words."""
     words = _words(text, now)
-    near = narrowed(words)
-    paths = listed if near is None else [path for path in near if path in listed]
-    chosen = _fullest(paths, words, read)
+    inside = [path for path in listed if _is_inside(path, scope)] if words else []
+    near = narrowed(words) if inside and _are_plain(text) else None
+    if near is not None:
+        held = frozenset(near)
+        inside = [path for path in inside if path in held or _held(words, fold(path))]
+    chosen = _fullest(inside, words, read)
     report = update(index, {path: listed[path] for path in chosen}, read)
     found = find(Engine(index, None, calibration), text, scope, limit, now=now)
     return replace(
@@ -50,8 +60,28 @@ def scan(
 
 def _words(text: object, now: datetime | None) -> list[str]:
     """What to look for in raw text: the beginnings of the words, since there is no stemming here."""
-    terms = [term.text.casefold() for term in understand(text, now).terms]
-    return list(dict.fromkeys(term[:-_STEM] if len(term) > 2 * _STEM else term for term in terms))
+    pieces = [piece for term in understand(text, now).terms for piece in _PIECE.findall(fold(term.text))]
+    return list(dict.fromkeys(piece[: max(_SHORTEST, len(piece) - _STEM)] for piece in pieces))
+
+
+def _are_plain(text: object) -> bool:
+    """Whether its words stand in the files letter for letter. `é` may be written in two ways, and what the
+    index keeps for `C++` is in no file."""
+    asked = text[:LONGEST] if isinstance(text, str) else ""
+    return asked.isascii() and not any(aliases(clean(asked)))
+
+
+def _is_inside(path: str, scope: Scope) -> bool:
+    """What can be told by the path alone; the rest is told when it was read."""
+    return (
+        path.startswith(scope.under)
+        and (not scope.categories or category_of(path) in scope.categories)
+        and (scope.archived is None or scope.archived == path.startswith("archive/"))
+    )
+
+
+def _held(words: Sequence[str], text: str) -> list[str]:
+    return [word for word in words if word in text]
 
 
 def _fullest(paths: Iterable[str], words: Sequence[str], read: Callable[[str], bytes]) -> list[str]:
@@ -59,11 +89,10 @@ def _fullest(paths: Iterable[str], words: Sequence[str], read: Callable[[str], b
     inside: dict[str, list[str]] = {}
     for path in paths:
         try:
-            text = read(path).decode("utf-8", "replace").casefold()
+            text = fold(indexable(f"{path}\n{read(path).decode('utf-8', 'replace')}"))
         except (OSError, StoreError):
             continue
-        held = [word for word in words if word in text]
-        if held:
+        if held := _held(words, text):
             inside[path] = held
     files = Counter(word for held in inside.values() for word in held)
     worth = {word: log(1 + len(inside) / count) for word, count in files.items()}

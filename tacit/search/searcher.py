@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from tacit.embed.protocol import Embedder, EmbedderError
-from tacit.errors import Busy
+from tacit.errors import Busy, StoreError
 from tacit.index.opening import memory_index, open_index, set_aside
 from tacit.index.protocol import Facts, IndexBroken, IndexUnavailable
 from tacit.index.sqlite import SqliteIndex
@@ -58,7 +58,10 @@ class Searcher:
         self._mutex = threading.RLock()
         self._open: SqliteIndex | None = None
         self._inode = -1
+        self._current = -1  # the one that was brought up to date last
         self._notes: list[str] = []
+        self._lacking: list[str] = []  # models that cannot be had, and why
+        self._chosen: dict[str, calibration.Calibration] = {}
 
     # ------------------------------------------------------------ asking
 
@@ -79,22 +82,27 @@ class Searcher:
                 if catch_up and not self._is_current(catch_up):
                     return self._scanned(text, scope, limit, now)
                 found = find(self._engine(), text, scope, limit, now=now, deadline=deadline)
+                if catch_up and self._inode != self._current:
+                    self._notes.append("another process is building the index anew")
+                    return self._scanned(text, scope, limit, now)
             except IndexBroken as broken:
                 self._give_up(broken)
                 return self._scanned(text, scope, limit, now)
-            except IndexUnavailable as unavailable:
+            except (IndexUnavailable, StoreError, OSError) as unavailable:
                 self._notes.append(str(unavailable))
                 return self._scanned(text, scope, limit, now)
-            return replace(found, degraded=(*self._notes, *found.degraded))
+            return replace(found, degraded=(*self._notes, *self._lacking, *found.degraded))
 
     def _is_current(self, seconds: float) -> bool:
         """Bring the index up to date; whether it can answer for all files now."""
         until = time.monotonic() + seconds
+        self._index()
+        self._current = self._inode
         try:
             done = self._update(until, wait=_PATIENCE)
         except Busy:
-            self._notes.append("another process is indexing; its changes may be missing")
-            return self._index().facts().files > 0
+            self._notes.append("another process is indexing")
+            return self._index().stamps() == self._listed()
         self._embed(until)
         if done.left:
             total = done.left + done.read + done.unchanged
@@ -110,13 +118,19 @@ class Searcher:
         return Engine(
             index,
             embedder,
-            calibration.choose(
-                self._calibrations, embedder.name if embedder else "", reranker.name if reranker else ""
-            ),
+            self._calibration(embedder.name if embedder else "", index),
             reranker,
             self._parts.lexical_weight,
             self._parts.vector_weight,
         )
+
+    def _calibration(self, embedder: str, index: SqliteIndex) -> calibration.Calibration:
+        if embedder not in self._chosen:
+            with_reranker = self._reranker is not None
+            self._chosen[embedder] = calibration.choose(
+                self._calibrations, embedder, with_reranker, index.background
+            )
+        return self._chosen[embedder]
 
     @cached_property
     def _calibrations(self) -> dict[str, calibration.Calibration]:
@@ -134,7 +148,7 @@ class Searcher:
         try:
             return make()
         except EmbedderError as error:
-            self._notes.append(f"{channel}: {error}")
+            self._lacking.append(f"{channel}: {error}")
             return None
 
     def _scanned(self, text: object, scope: Scope, limit: int, now: datetime | None) -> Found:
@@ -147,7 +161,7 @@ class Searcher:
             limit=limit,
             now=now,
             index=memory_index(),
-            calibration=calibration.choose(self._calibrations, ""),
+            calibration=calibration.choose(self._calibrations, "", reranker=False),
             narrowed=lambda words: files_with(root, _present(root), words),
         )
         return replace(found, degraded=(*self._notes, *found.degraded))
@@ -174,7 +188,7 @@ class Searcher:
                 self._give_up(broken)
                 report = self._update(until, wait=30.0, tick=tick)
             embedded = self._embed(until, embed_tick)
-            return Indexed(report, embedded, tuple(self._notes), self._index().facts())
+            return Indexed(report, embedded, (*self._notes, *self._lacking), self._index().facts())
 
     def _update(
         self,
@@ -235,8 +249,12 @@ class Searcher:
 
     def _give_up(self, broken: IndexBroken) -> None:
         self.close()
-        aside = set_aside(self.file)
-        self._notes.append(f"{broken}; it was set aside as {aside.name} and is built anew from the files")
+        try:
+            aside = set_aside(self.file)
+        except IndexUnavailable as unavailable:
+            self._notes.append(f"{broken}, and {unavailable}")
+        else:
+            self._notes.append(f"{broken}; it was set aside as {aside.name} and is built anew from the files")
 
     def close(self) -> None:
         with self._mutex:

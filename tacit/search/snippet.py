@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 
 WIDTH = 300  # characters, about 48 words
+_BOLD = re.compile(r"\*\*(?=\S).+?(?<=\S)\*\*")
 
 
 def snippet(text: str, matches: Sequence[tuple[int, int, str]], width: int = WIDTH) -> str:
     """At most `width` characters of the text with the most different terms in them, each match between
-    ** **; cut ends are marked."""
+    ** **; cut ends are marked. What the text itself has in bold loses its marks, which would look like
+    ours."""
     start, end = _window(text, matches, width)
+    hidden = _marks(text)
     parts = ["… " if start else ""]
     at = start
     for first, last, _ in matches:
         if first >= at and last <= end:
-            parts += [text[at:first], "**", text[first:last], "**"]
+            parts += [_shown(text, at, first, hidden), "**", _shown(text, first, last, hidden), "**"]
             at = last
-    parts += [text[at:end], " …" if end < len(text) else ""]
+    parts += [_shown(text, at, end, hidden), " …" if end < len(text) else ""]
     return "".join(parts).strip()
+
+
+def _marks(text: str) -> set[int]:
+    """Where the ** stand that make something bold; not those of `2 ** 3` or `src/**`."""
+    ends = (at for found in _BOLD.finditer(text) for at in (found.start(), found.end() - 2))
+    return {place for at in ends for place in (at, at + 1)}
+
+
+def _shown(text: str, start: int, end: int, hidden: Collection[int]) -> str:
+    if not hidden:
+        return text[start:end]
+    return "".join(text[at] for at in range(start, end) if at not in hidden)
 
 
 def _window(text: str, matches: Sequence[tuple[int, int, str]], width: int) -> tuple[int, int]:

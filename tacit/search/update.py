@@ -104,7 +104,7 @@ def _documents(
 
 def _trusted(stamp: Stamp, now: int) -> Stamp:
     """A stamp that will not be equal next time if the file may still change without a new time."""
-    return stamp if now - stamp.mtime_ns > _RACY else stamp._replace(inode=-1)
+    return stamp if abs(now - stamp.mtime_ns) > _RACY else stamp._replace(inode=-1)
 
 
 def _day(stamp: Stamp) -> date:
@@ -143,7 +143,8 @@ def embed(
             break
         for start in range(0, len(waiting), _TEXTS):
             some = waiting[start : start + _TEXTS]
-            vectors = embedder.documents([text for _, text in some])
+            seconds = None if until is None else max(0.1, until - time.monotonic())
+            vectors = embedder.documents([text for _, text in some], seconds)
             index.keep({digest: vector for (digest, _), vector in zip(some, vectors, strict=True)})
             done += len(some)
             tick(done)

@@ -24,7 +24,8 @@ def walk(root: str, folder: str, endings: tuple[str, ...] = (".md",)) -> Iterato
         for entry in entries:
             try:
                 if entry.is_dir(follow_symlinks=False):
-                    stack.append(f"{here}/{entry.name}")
+                    if entry.name.lower() != ".git":  # what git keeps is no text of ours, whatever its name
+                        stack.append(f"{here}/{entry.name}")
                 elif entry.name.endswith(endings) and entry.is_file(follow_symlinks=False):
                     yield f"{here}/{entry.name}", entry.stat(follow_symlinks=False)
             except OSError:  # gone since it was listed

@@ -58,9 +58,9 @@ def read(yaml_text: str) -> tuple[dict[str, object], list[Finding]]:
         return {}, [refused.finding]
 
 
-# Most heads are lines such as `title: Kiln log`, `date: 2026-02-16` and `tags: [clay, shop]`. Reading those by
-# themselves takes a tenth of the time; an index reads ten thousand. A value that YAML could take for anything
-# else is not among them.
+# Most heads are lines such as `title: Kiln log`, `date: 2026-02-16` and `tags: [clay, shop]`. Reading those
+# by themselves takes a tenth of the time, and an index reads ten thousand. A value that YAML could take for
+# anything else is not among them.
 _LINE = re.compile(
     r"([A-Za-z_][A-Za-z0-9_-]*):[ ]"
     r"(?:([A-Za-z][A-Za-z0-9_./ -]*)|(\d{4}-\d\d-\d\d)|\"([^\"\\\n\x00-\x1f\x7f-\uffff]*)\""

@@ -10,16 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
+from itertools import takewhile
 
+from tacit.model.notes import Note
 from tacit.model.problems import Problem
 from tacit.model.search import AUDIENCES, Audience, Category, Document, Passage
 from tacit.model.turns import Attachment, Message, ToolCall, Transcript, Turn
 from tacit.text import notes
 from tacit.text import transcript as transcripts
-from tacit.text.chunk import Chunk, chunks, pieces
+from tacit.text.chunk import Chunk, pieces, unnamed
 
 LIMIT = 1200  # characters of a passage
 _GATHERED = 500  # short sections that follow each other share a passage up to this
+_ABOVE = 300  # a heading may make the passage below it longer by this: alone it says nothing
 _CROWD = 1500  # a passage and its neighbours, at most
 
 _FOLDERS: Mapping[str, Category] = {
@@ -33,7 +36,7 @@ _FOLDERS: Mapping[str, Category] = {
     "conversations": "conversation",
     "topics": "topic",
 }
-_FOR_GROUPS = ("topic", "procedure", "reference")
+_FOR_GROUPS = ("topics", "procedures", "reference")
 _DAY = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")
 
 
@@ -46,9 +49,13 @@ def document(path: str, text: str, modified: date) -> Document:
 
 def category_of(path: str) -> Category:
     """By folder, below archive/ as well as outside it. What stands elsewhere is reference."""
+    return _FOLDERS.get(_folder(path), "reference")
+
+
+def _folder(path: str) -> str:
     parts = path.split("/")
     names = parts[1:] if parts[0] in ("archive", "raw", "knowledge") else parts
-    return _FOLDERS.get(names[0], "reference") if len(names) > 1 else "reference"
+    return names[0] if len(names) > 1 else ""
 
 
 def embedded_text(title: str, section: Sequence[str], speaker: str, text: str) -> str:
@@ -67,8 +74,9 @@ def _note(path: str, text: str, modified: date) -> Document:
     fields = note.fields
     category = category_of(path)
     day = _day_of(fields, path) or modified.isoformat()
-    audience, problems = _audience(fields, path, category)
-    gathered = list(_gathered(chunks(text, LIMIT)))
+    audience, problems = _audience(note, path)
+    found = list(unnamed(text, LIMIT))
+    gathered = list(_gathered(found))
     texts = [chunk.text for chunk in gathered]
     return Document(
         path=path,
@@ -77,10 +85,10 @@ def _note(path: str, text: str, modified: date) -> Document:
         agents=_names(fields.get("agent")),
         conversation="",
         archived=path.startswith("archive/"),
-        title=_title(fields, gathered, path),
+        title=_title(fields, found, path),
         day=day,
         tags=_names(fields.get("tags")),
-        lines=text.count("\n") + 1,
+        lines=_lines(text),
         passages=tuple(
             Passage(chunk.text, chunk.start, chunk.end, chunk.section, day, "", 0, near)
             for chunk, near in zip(gathered, _near(texts, 1), strict=True)
@@ -95,7 +103,7 @@ def _gathered(found: Iterable[Chunk]) -> Iterator[Chunk]:
     for chunk in found:
         if held is None:
             held = chunk
-        elif len(held.text) + len(chunk.text) <= (LIMIT if _is_heading(held.text) else _GATHERED):
+        elif _together(held, chunk) <= (LIMIT + _ABOVE if _is_heading(held.text) else _GATHERED):
             held = _joined(held, chunk)
         else:
             yield held
@@ -105,21 +113,30 @@ def _gathered(found: Iterable[Chunk]) -> Iterator[Chunk]:
 
 
 def _is_heading(text: str) -> bool:
-    return all(line.startswith("#") or not line.strip() for line in text.split("\n"))
+    return all(line.lstrip(" ").startswith("#") or not line.strip() for line in text.split("\n"))
+
+
+def _gap(one: Chunk, other: Chunk) -> int:
+    return max(1, other.start - one.end)
+
+
+def _together(one: Chunk, other: Chunk) -> int:
+    return len(one.text) + _gap(one, other) + len(other.text)
 
 
 def _joined(one: Chunk, other: Chunk) -> Chunk:
-    gap = "\n" * max(1, other.start - one.end)
-    common = [mine for mine, its in zip(one.section, other.section, strict=False) if mine == its]
-    return Chunk(one.id, tuple(common), one.start, other.end, f"{one.text}{gap}{other.text}")
+    both = takewhile(lambda pair: pair[0] == pair[1], zip(one.section, other.section, strict=False))
+    text = one.text + "\n" * _gap(one, other) + other.text
+    return Chunk(one.id, tuple(name for name, _ in both), one.start, other.end, text)
 
 
 def _title(fields: Mapping[str, object], found: Sequence[Chunk], path: str) -> str:
     named = fields.get("title") or fields.get("name")
     if isinstance(named, str) and named.strip():
         return named.strip()[:200]
-    first = found[0].section[0] if found and found[0].section else ""
-    return first or path.rpartition("/")[2].rpartition(".")[0]
+    first = next((chunk.section[0] for chunk in found if chunk.section), "")
+    name = path.rpartition("/")[2]
+    return first or name.rpartition(".")[0] or name
 
 
 def _day_of(fields: Mapping[str, object], path: str) -> str:
@@ -129,6 +146,8 @@ def _day_of(fields: Mapping[str, object], path: str) -> str:
             return value.date().isoformat()
         if isinstance(value, date):
             return value.isoformat()
+        if isinstance(value, str) and (day := _valid(_DAY.match(value.strip()))):  # in quotes
+            return day
     return _valid(_DAY.search(path.rpartition("/")[2]))
 
 
@@ -139,19 +158,20 @@ def _valid(found: re.Match[str] | None) -> str:
         return ""
 
 
-def _audience(
-    fields: Mapping[str, object], path: str, category: Category
-) -> tuple[Audience, tuple[Problem, ...]]:
-    given = fields.get("audience")
+def _audience(note: Note, path: str) -> tuple[Audience, tuple[Problem, ...]]:
+    given = note.fields.get("audience")
     for known in AUDIENCES:
         if given == known:
             return known, ()
     if given is not None:  # what somebody meant to restrict must not become wider by a typing mistake
         what = f"audience is {given!r}, so only the owner sees it."
         return "owner", (Problem(path, what, f"Write one of: {', '.join(AUDIENCES)}.", level="warning"),)
-    if category == "identity" and path.endswith("/SOUL.md"):
+    if any(problem.level == "error" for problem in note.problems):  # it may say so where we cannot read it
+        return "owner", ()
+    folder = _folder(path)
+    if folder == "identity" and path.endswith("/SOUL.md"):
         return "anyone", ()
-    return ("group" if category in _FOR_GROUPS else "owner"), ()
+    return ("group" if folder in _FOR_GROUPS else "owner"), ()
 
 
 def _names(value: object) -> tuple[str, ...]:
@@ -190,7 +210,7 @@ def _conversation(path: str, transcript: Transcript, text: str) -> Document:
         title=transcript.title,
         day=passages[0].day if passages else _day_of(fields, path),
         tags=_names(fields.get("tags")),
-        lines=text.count("\n") + 1,
+        lines=_lines(text),
         passages=passages,
         problems=transcript.problems,
     )
@@ -213,6 +233,11 @@ def _speaker(turn: Turn) -> str:
 
 
 # Both
+
+
+def _lines(text: str) -> int:
+    """As editors count them: what ends with a newline has no further line."""
+    return text.count("\n") + (text[-1:] not in ("", "\n"))
 
 
 def _near(texts: Sequence[str], reach: int) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,217 @@
+"""A question to a warm index against its two bare statements; and to a cold one, as a process."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from itertools import cycle
+from pathlib import Path
+from statistics import median, quantiles
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import apsw
+
+from bench import corpus
+from bench.corpus import Question
+from bench.index import MANY, NOTES, searcher_of
+from bench.pairs import Measured, Timed, paired
+from bench.processes import BARE, TACIT, process
+from tacit.index.opening import open_index
+from tacit.model.search import Found
+from tacit.search.searcher import Searcher
+
+_SIZES = (440, 4_400, MANY)  # notes; they have about 1,000, 10,000 and 100,000 passages
+_NOW = datetime(2026, 3, 20, 9, 0, tzinfo=UTC)
+
+
+class Statement(NamedTuple):
+    sql: str
+    bindings: tuple[Any, ...]
+
+
+class Asked(NamedTuple):
+    """What a question asked of the index: the best by words; the nearest by signs, then by their vectors."""
+
+    words: Statement
+    signs: Statement
+    vectors: Statement | None  # None: both in one statement
+
+    @property
+    def vector(self) -> bytes:
+        return next(value for value in self.signs.bindings if isinstance(value, bytes))
+
+
+def measure(folder: Path) -> list[Measured]:
+    del folder  # nothing is written
+    found = [_warm(notes) for notes in _SIZES]
+    _print_right()
+    return [*found, _one_shot()]
+
+
+# ---------------------------------------------------------------- warm
+
+
+def _warm(notes: int) -> Measured:
+    searcher = searcher_of(corpus.indexed(notes))
+    asked = all_asked(notes)
+    bare = connected(searcher.file)
+    ((passages,),) = bare.execute("SELECT count(*) FROM passages")
+    ours = _Ours(searcher, corpus.questions(notes))
+    found = paired(
+        f"query: {passages:,} passages, without the question's vector",
+        "bare statements",
+        _floor(bare, asked),
+        ours.once,
+        samples=corpus.ASKED,
+        aim=1.5,
+        warm=corpus.ASKED,
+    )
+    searcher.close()
+    bare.close()
+    ours.print_steps(passages)
+    return replace(found, remark=ours.remark())
+
+
+def ask(searcher: Searcher, question: Question) -> Found:
+    found = searcher.find(question.text, now=_NOW, catch_up=0)
+    assert found.channels == ("lexical", "vector"), found.degraded
+    return found
+
+
+class _Ours:
+    """Each question in turn, and how long its steps took."""
+
+    def __init__(self, searcher: Searcher, questions: Sequence[Question]) -> None:
+        self._searcher, self._questions = searcher, cycle(questions)
+        self._whole: list[float] = []
+        self._steps: defaultdict[str, list[float]] = defaultdict(list)
+
+    def once(self) -> float:
+        question = next(self._questions)
+        began = perf_counter()
+        found = ask(self._searcher, question)
+        took = perf_counter() - began
+        steps = found.trace["milliseconds"]
+        assert isinstance(steps, dict)
+        self._whole.append(took * 1000)
+        for step, milliseconds in steps.items():
+            self._steps[step].append(milliseconds)
+        return float(took - steps["vector"] / 1000)
+
+    def _warm(self, took: Sequence[float]) -> Sequence[float]:
+        return took[corpus.ASKED :]
+
+    def remark(self) -> str:
+        whole, vector = self._warm(self._whole), self._warm(self._steps["vector"])
+        return (
+            f"with it p50 {median(whole):.1f} ms, p95 {quantiles(whole, n=20)[-1]:.1f} ms;"
+            f" the vector {median(vector):.2f} ms"
+        )
+
+    def print_steps(self, passages: int) -> None:
+        print(f"\nquery: {passages:,} passages, medians of the steps in ms")
+        steps = {step: median(self._warm(took)) for step, took in self._steps.items()}
+        steps["all"] = median(self._warm(self._whole))
+        print("  " + "  ".join(f"{step} {took:.2f}" for step, took in steps.items()) + "\n")
+
+
+def _floor(bare: apsw.Connection, asked: Sequence[Asked]) -> Timed:
+    turn = cycle(asked)
+
+    def once() -> float:
+        one = next(turn)
+        began = perf_counter()
+        for statement in one:
+            if statement:
+                list(bare.execute(*statement))
+        return perf_counter() - began
+
+    return once
+
+
+# ---------------------------------------------------------------- the statements
+
+
+@contextmanager
+def _recording() -> Iterator[list[Statement]]:
+    """The statements of all connections that are opened meanwhile."""
+    found: list[Statement] = []
+
+    def trace(cursor: apsw.Cursor, sql: str, bindings: Any) -> bool:
+        del cursor
+        found.append(Statement(sql, tuple(bindings or ())))
+        return True
+
+    def hook(connection: apsw.Connection) -> None:
+        connection.exec_trace = trace
+
+    apsw.connection_hooks.append(hook)
+    try:
+        yield found
+    finally:
+        apsw.connection_hooks.remove(hook)
+
+
+def all_asked(notes: int) -> list[Asked]:
+    with _recording() as recorded:
+        searcher = searcher_of(corpus.indexed(notes))
+        found = [_asked(searcher, question, recorded) for question in corpus.questions(notes)]
+    searcher.close()
+    return found
+
+
+def _asked(searcher: Searcher, question: Question, recorded: list[Statement]) -> Asked:
+    recorded.clear()
+    ask(searcher, question)
+    words, signs, vectors = (
+        next(statement for statement in recorded if part in statement.sql)
+        for part in ("bm25(", "vec_distance_hamming(", "vec_distance_cosine(")
+    )
+    return Asked(words, signs, None if vectors is signs else vectors)
+
+
+def connected(file: Path) -> apsw.Connection:
+    """Nothing of ours, but with the settings that our own connection has."""
+    with _recording() as recorded:
+        open_index(file).close()
+    bare = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE)
+    spec = find_spec("sqlite_vec")
+    assert spec
+    assert spec.submodule_search_locations
+    bare.enable_load_extension(True)
+    bare.load_extension(str(Path(spec.submodule_search_locations[0]) / "vec0"))
+    for sql, _ in recorded:
+        if "mmap_size=" in sql or "cache_size=" in sql:
+            bare.execute(sql)
+    return bare
+
+
+# ---------------------------------------------------------------- right and cold
+
+
+def _print_right() -> None:
+    searcher = searcher_of(corpus.indexed(NOTES))
+    first: defaultdict[str, int] = defaultdict(int)
+    ten: defaultdict[str, int] = defaultdict(int)
+    for question in corpus.questions(NOTES):
+        found = [hit.path for hit in ask(searcher, question).hits]
+        first[question.kind] += found[:1] == [question.target]
+        ten[question.kind] += question.target in found
+    searcher.close()
+    kinds = ", ".join(f"{kind} {ten[kind]}" for kind in sorted(ten))
+    print(
+        f"query: {sum(ten.values())}/{corpus.ASKED} answers among the first ten of {NOTES:,} notes ({kinds}),"
+        f" {sum(first.values())} in the first place\n"
+    )
+
+
+def _one_shot() -> Measured:
+    home, question = corpus.indexed(NOTES), corpus.questions(NOTES)[1]
+    ours = process(TACIT, "--home", str(home), "search", question.text)
+    what = f"query: `tacit search`, {NOTES:,} notes"
+    return paired(what, "`python -c pass`", process(*BARE), ours, samples=40, warm=3)
