@@ -87,7 +87,7 @@ def _ask(options: argparse.Namespace, settings: dict[str, object]) -> list[Asked
         asked: list[Asked] = []
         for what in options.what:
             if what.is_dir():
-                asked += ask_set(read_set(what, options.every), settings, tick)
+                asked += ask_set(read_set(what, options.every, options.category), settings, tick)
             else:
                 if settings:
                     raise UsageError(
@@ -102,7 +102,7 @@ def _calibrate(options: argparse.Namespace, settings: dict[str, object]) -> int:
     with output.progress("asking", quiet=options.quiet) as tick:
         asked: list[Asked] = []
         for what in options.what:
-            collections = read_set(what, options.every)
+            collections = read_set(what, options.every, options.category)
             if len(collections) < 2:
                 raise UsageError(f"{what} has one collection. Fitting needs two, each asked about the other.")
             asked += ask_set(collections, settings, tick, foreign=True)

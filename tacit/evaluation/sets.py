@@ -9,7 +9,7 @@ the same under "also".
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,14 +53,16 @@ class Collection:
     questions: tuple[Question, ...]
 
 
-def read_set(folder: Path, every: int = 1) -> list[Collection]:
-    """`every`: only each so many-th question of a collection."""
+def read_set(folder: Path, every: int = 1, categories: Sequence[str] = ()) -> list[Collection]:
+    """`every`: only each so many-th question of a collection; `categories`: only those of these, if any."""
     said: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
     for name, message in _read(folder / "docs.jsonl", ("id", "collection", "session", "text"), _numbered):
         said.setdefault(name, []).append(message)
     asked: dict[str, list[Question]] = {}
     for name, question in _read(folder / "queries.jsonl", ("id", "collection", "text"), _public):
-        asked.setdefault(name, []).append(question)
+        questions = asked.setdefault(name, [])
+        if not categories or question.category in categories:
+            questions.append(question)
     unknown = sorted(set(asked) - set(said))
     if unknown:
         raise UsageError(

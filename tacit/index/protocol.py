@@ -77,6 +77,9 @@ class Index(Protocol):
     def vectors_of(self) -> str:
         """The name of the embedder whose vectors are held; empty: there are none."""
 
+    def has_all_vectors(self) -> bool:
+        """Whether every passage was given to the embedder."""
+
     def use_embedder(self, name: str) -> None:
         """Hold vectors of this embedder from now on. Those of another one are let go."""
 

@@ -242,11 +242,13 @@ class SqliteIndex:
 
     def _count(self, term: str, scope: Scope) -> int:
         """For a term of several words that of its rarest: close enough, and never a search of its own."""
-        words = {word for *_, word in self._tokens(term)}
         if scope.is_everything:
+            words = {word for *_, word in self._tokens(term)}
             where, bindings = "", list[Any]()
             sql = "SELECT doc FROM knowledge_terms WHERE term = ?"
         else:
+            data = term.encode("utf-8", "replace")  # as it was written: the stem of a stem may be another one
+            words = {data[start:end].decode() for start, end, _ in self._tokens(term)}
             where, bindings = _filter(scope, "+rowid")
             sql = f"SELECT count(*) FROM knowledge_fts WHERE knowledge_fts MATCH '\"' || ? || '\"' {where}"
         return min((self._value(sql, word, *bindings) or 0 for word in words), default=0)
@@ -333,6 +335,10 @@ class SqliteIndex:
             if not self._vectors or not self._value("SELECT EXISTS(SELECT 1 FROM knowledge_vec)"):
                 return ""
             return str(self._about("embedder"))
+
+    def has_all_vectors(self) -> bool:
+        with _reading():
+            return bool(self._about("embedded_at") == self._about("generation"))
 
     def use_embedder(self, name: str) -> None:
         self._chosen = name

@@ -61,7 +61,7 @@ class Searcher:
         self._current = -1  # the one that was brought up to date last
         self._notes: list[str] = []
         self._lacking: list[str] = []  # models that cannot be had, and why
-        self._chosen: dict[str, calibration.Calibration] = {}
+        self._chosen: dict[tuple[str, int], calibration.Calibration] = {}
 
     # ------------------------------------------------------------ asking
 
@@ -115,6 +115,8 @@ class Searcher:
         if embedder and index.vectors_of() != embedder.name:
             self._notes.append(f"vector: there are no vectors of {embedder.name} yet")
             embedder = None
+        elif embedder and not index.has_all_vectors():
+            self._notes.append("vector: some passages have no vector yet")
         return Engine(
             index,
             embedder,
@@ -125,12 +127,13 @@ class Searcher:
         )
 
     def _calibration(self, embedder: str, index: SqliteIndex) -> calibration.Calibration:
-        if embedder not in self._chosen:
+        state = (embedder, index.generation())
+        if state not in self._chosen:
             with_reranker = self._reranker is not None
-            self._chosen[embedder] = calibration.choose(
-                self._calibrations, embedder, with_reranker, index.background
-            )
-        return self._chosen[embedder]
+            self._chosen = {
+                state: calibration.choose(self._calibrations, embedder, with_reranker, index.background)
+            }
+        return self._chosen[state]
 
     @cached_property
     def _calibrations(self) -> dict[str, calibration.Calibration]:

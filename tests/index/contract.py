@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tacit.index.protocol import Index, IndexUnavailable
 from tacit.model.search import AUDIENCES, CATEGORIES, EVERYTHING, Document, Passage, Scope, Scored, Stamp
+from tacit.text.query import understand
 from tests.hostile import SHAPES, hostile
 from tests.index.samples import (
     STAMP,
@@ -568,6 +569,31 @@ class IndexContract:
         put(index, note("a.md", "slip"))
         assert index.frequency("clay") == 0.0
 
+    def test_only_the_owner_learns_how_rare_a_word_is_in_what_others_do_not_see(self, index: Index) -> None:
+        put(
+            index,
+            note("a.md", "clay", "ash", audience="group"),
+            note("b.md", "clay", "clay", "diagnosis", audience="owner"),
+        )
+        group = Scope(audience="group")
+        assert index.frequency("diagnosis", group) == 0.0
+        assert index.frequency("clay", group) == 0.5
+        assert index.frequency("clay", Scope(audience="anyone")) == 0.0
+        assert index.frequency("clay", Scope(under="a.md")) == index.frequency("clay") == 0.6
+        put(index, note("b.md", "diagnosis", audience="group"))
+        assert index.frequency("diagnosis", group) == pytest.approx(1 / 3)
+
+    @pytest.mark.parametrize(
+        "word", ["agreed", "Agreement", "universities", "glazing", "café", "全文", "C++", "x\0"]
+    )
+    def test_a_word_is_as_frequent_for_a_group_that_sees_all(self, index: Index, word: str) -> None:
+        text = "We agreed on the agreement of universities: glazing, café, 全文検索, C++, x"
+        put(index, note("a.md", text, audience="anyone"), note("b.md", "nothing", audience="anyone"))
+        terms = [term.text for term in understand(word).terms]
+        assert terms
+        for term in terms:
+            assert index.frequency(term, Scope(audience="group")) == index.frequency(term) == 0.5
+
     # ------------------------------------------------------------ vectors
 
     def test_the_nearest_come_first(self, index: Index) -> None:
@@ -835,6 +861,19 @@ class IndexContract:
         put(index, gone=["knowledge/people/ana_ruiz.md", "archive/people/mo.markdown"])
         assert index.names()[:2] == ("Deniz", "deniz")
 
+    def test_names_are_those_that_may_be_seen(self, index: Index) -> None:
+        put(
+            index,
+            note("knowledge/people/ana.md", "x", category="person", title="Ana Ruiz"),
+            note("knowledge/people/mo.md", "x", category="person", title="Mo Farah", audience="group"),
+            note("archive/people/li.md", "x", category="person", title="Li", archived=True, agents=("kiln",)),
+        )
+        assert index.names(Scope(audience="group")) == ("Mo Farah", "mo")
+        assert index.names(Scope(audience="anyone")) == ()
+        assert index.names(Scope(agents=("main",), archived=True)) == ()
+        assert index.names(Scope(archived=True)) == ("Li", "li")
+        assert len(index.names()) == 6
+
     def test_facts_count_files_passages_and_vectors(self, index: Index) -> None:
         put(index, note("a.md", "clay", "12345"), note("b.md"))
         embed(index, {"clay": vector(*range(8)), "12345": None})
@@ -1026,6 +1065,9 @@ class IndexContract:
             near = by_vector(index, north, scope, limit=1000)
             assert len(words) == len(near) == len(expected)
             assert set(words) == set(near) == expected
+            if scope.audience != "owner":
+                ash = set(by_words(index, "ash", scope=scope, limit=1000))
+                assert index.frequency("ash", scope) == (len(ash) / len(expected) if expected else 0.0)
             assert by_words(index, "clay", scope=scope, limit=limit) == words[:limit]
             assert by_vector(index, north, scope, limit=limit) == near[:limit]
         index.close()
@@ -1044,6 +1086,8 @@ class IndexContract:
             Scope(under=evil), Scope(agents=(evil,)), Scope(audience="group", conversation=evil),
         ):  # fmt: skip
             index.lexical(["wet"], scope, 10)
+            index.frequency(evil, scope)
+            index.names(scope)
         index.use_embedder(evil if evil.isprintable() else "x")
         assert index.facts()[:2] == (1, 1)
 
