@@ -12,16 +12,20 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, date, datetime, time, timedelta
 from hashlib import sha256
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import tacit
 from bench import homes
 from bench.processes import TACIT
+from tacit.store import files
+
+_Ended = TypeVar("_Ended")
 
 SEED = 20_260_301
 ASKED = 200
@@ -369,24 +373,35 @@ def write(root: Path, path: str, text: str, day: date) -> None:
 def indexed(count: int) -> Path:
     """The same home with an index of its notes that the code of today made."""
     root = home(count)
-    if not is_indexed(root):
-        print(f"indexing {count} notes, once", file=sys.stderr)
-        subprocess.run([TACIT, "--home", str(root), "index", "--rebuild", "--quiet"], check=True)
-        mark_indexed(root)
+    with _alone():
+        mark = _mark(root)
+        if not mark.exists() or mark.read_text() != _code_of_today():
+            print(f"indexing {count} notes, once", file=sys.stderr)
+            _rebuild(root, lambda command: subprocess.run(command, check=True))
     return root
 
 
-def is_indexed(root: Path) -> bool:
-    mark = _mark(root)
-    return mark.exists() and mark.read_text() == _code_of_today()
+def rebuilt(count: int, run: Callable[[list[str]], _Ended]) -> _Ended:
+    """The same, made anew by a command that `run` runs."""
+    root = home(count)
+    with _alone():
+        return _rebuild(root, run)
 
 
-def mark_indexed(root: Path) -> None:
-    _mark(root).write_text(_code_of_today())
+def _rebuild(root: Path, run: Callable[[list[str]], _Ended]) -> _Ended:
+    code = _code_of_today()
+    ended = run([TACIT, "--home", str(root), "index", "--rebuild", "--quiet"])
+    _mark(root).write_text(code)
+    return ended
 
 
 def _mark(root: Path) -> Path:
     return root / ".tacit" / "bench-indexed-by"
+
+
+def _alone() -> AbstractContextManager[None]:
+    """Others who measure here at the same time wait, and do not make the same index again."""
+    return files.locked(homes.CACHE / "indexing.lock", wait=600)
 
 
 def _code_of_today() -> str:

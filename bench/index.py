@@ -15,7 +15,6 @@ from time import perf_counter
 
 from bench import corpus, homes
 from bench.pairs import Measured, paired, timed
-from bench.processes import TACIT
 from tacit.app import open_home
 from tacit.search.searcher import Searcher
 from tacit.store.listing import INDEXED
@@ -163,7 +162,7 @@ class Ended:
     own: float  # MB of its own, the most that was seen
 
 
-def watched(*command: str) -> Ended:
+def watched(command: list[str]) -> Ended:
     null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1)]
     began = perf_counter()
     child = os.posix_spawn(command[0], command, os.environ, file_actions=null)
@@ -194,7 +193,7 @@ def _memory(process: int) -> dict[str, int]:
 
 def _growth() -> Measured:
     """The same command for one and for almost five times as many notes, each in a process of its own."""
-    few, many = (_rebuilt(notes) for notes in (NOTES, MANY))
+    few, many = (corpus.rebuilt(notes, watched) for notes in (NOTES, MANY))
     ratio = many.seconds / few.seconds
     for notes, ended in ((NOTES, few), (MANY, many)):
         print(
@@ -212,10 +211,3 @@ def _growth() -> Measured:
         samples=1,
         remark=f"peak {many.peak:.0f} MB against {few.peak:.0f}, own {many.own:.0f} against {few.own:.0f}",
     )
-
-
-def _rebuilt(notes: int) -> Ended:
-    root = corpus.home(notes)
-    ended = watched(TACIT, "--home", str(root), "index", "--rebuild", "--quiet")
-    corpus.mark_indexed(root)
-    return ended

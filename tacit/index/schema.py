@@ -5,7 +5,7 @@
     knowledge_fts    the words of each passage and of what surrounds it; holds no text itself
     knowledge_vec    the signs of each vector, 32 bytes instead of 1 KB: what a query looks through
     embedded         vectors by the digest of their text: a cache, never embedded twice
-    about            schema, embedder, generation
+    about            generation, embedder, and a checksum of these tables
 
 Passages are found by words in four columns with a weight each. Measured on public conversations, words of the
 two turns before and after a turn lift recall of the first ten from 63 to 76 of 100.
@@ -14,7 +14,7 @@ two turns before and after a turn lift recall of the first ten from 63 to 76 of 
 from __future__ import annotations
 
 APPLICATION = 0x74616369  # "taci" in the header of the file: it is ours
-VERSION = 2  # raise it when anything here changes, or how passages are made from files
+VERSION = 3  # raise it when anything here changes, or how passages are made from files
 
 # body, before, after, heading
 WEIGHTS = (1.0, 0.4, 0.2, 0.6)

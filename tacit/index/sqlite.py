@@ -31,7 +31,8 @@ from tacit.text.query import Term, match
 from tacit.text.words import aliases, indexable, unspaced
 
 _PATIENCE = 5_000  # milliseconds to wait for another process that is writing
-_RESCORED = 400  # passages whose vectors are compared in full after all signs were
+_RESCORED = 800  # passages whose vectors are compared in full after all signs were, at least
+_ONE_IN = 32  # and of many passages one in so many, since ever more have signs as good as the best
 _SAMPLE = 64  # texts whose cosines to each other are looked at
 _FAR_APART = "\n\ue000\n"  # a word that nobody writes: phrases must not match across two passages
 
@@ -96,15 +97,25 @@ class SqliteIndex:
                 if self._is_blank():  # not made by another meanwhile
                     self._db.execute(TABLES)
                     self._db.execute(
-                        "INSERT INTO about VALUES('generation', 0), ('embedded_at', -1), ('embedder', '')"
+                        "INSERT INTO about VALUES"
+                        " ('generation', 0), ('embedded_at', -1), ('embedder', ''), ('tables', ?)",
+                        (self._tables(),),
                     )
         application, version = self._pragma("application_id"), self._pragma("user_version")
         if application != APPLICATION:
             raise IndexBroken("the file is not an index of tacit")
         if version != VERSION:
             raise IndexBroken(f"the index is of version {version}, this tacit has {VERSION}")
-        if self._value("SELECT count(*) FROM about") != 3:
+        keys = {key for (key,) in self._db.execute("SELECT key FROM about")}
+        if (
+            keys != {"generation", "embedded_at", "embedder", "tables"}
+            or self._about("tables") != self._tables()
+        ):
             raise IndexBroken("the index does not know what it holds")
+
+    def _tables(self) -> int:
+        """Changes with the definition of any table: one letter in it may change how words are found."""
+        return _checksum(tuple(self._db.execute("SELECT name, sql FROM sqlite_schema ORDER BY name")))
 
     def _is_blank(self) -> bool:
         return self._pragma("application_id") == 0 and not self._value("SELECT count(*) FROM sqlite_schema")
@@ -286,13 +297,14 @@ class SqliteIndex:
     def _alike(self, vector: bytes, scope: Scope, limit: int) -> list[int]:
         """The passages whose signs differ least. Of many that differ as much as the last one all are left
         out: which of them come first depends on how the index grew."""
-        count = max(_RESCORED, limit)
         where, bindings = _filter(scope, "v.id")
         select = (
             "SELECT v.id, vec_distance_hamming(vec_bit(v.signs), vec_quantize_binary(vec_int8(?))) AS far"
             f" FROM knowledge_vec v {{join}} WHERE 1 {where} ORDER BY far"
         )
-        with _explained():
+        with _reading():
+            highest = self._value("SELECT max(id) FROM knowledge_vec") or 0
+            count = max(_RESCORED, limit, highest // _ONE_IN)
             found = self._scored(select.format(join="") + " LIMIT ?", _even(vector), *bindings, count + 1)
             if len(found) <= count:
                 return [one.id for one in found]
