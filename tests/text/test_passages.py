@@ -541,16 +541,11 @@ def test_a_transcript_written_by_hand_has_passages_too() -> None:
         assert dense(passage.text) in dense(lines_of(text, passage))
 
 
-_BLANK = pytest.mark.xfail(reason="transcript._Reader._release: blank lines after a heading are not counted")
-
-
-@_BLANK
 def test_empty_lines_after_a_heading_written_by_hand_are_counted() -> None:
     text = by_hand("\n## 10:00 — user\n\n\nHello.\n\n## 10:01 — agent\n\nYes.\n")
     assert [lines_of(text, passage) for passage in talk(text).passages] == ["Hello.", "Yes."]
 
 
-@_BLANK
 @given(
     st.lists(
         st.sampled_from(["## 10:00 — user", "## 10:01 — agent (Kiln)", "", "words"]) | hostile, max_size=10

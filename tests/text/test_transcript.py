@@ -593,7 +593,7 @@ def test_a_transcript_written_by_hand_needs_no_marks(newline: str) -> None:
         ("ToolCall", "16 18:46", 19),
         ("Message", "16 18:46", 20),
         ("KnowledgeChange", "16 18:47", 24),
-        ("Message", "16 18:47", 25),
+        ("Message", "16 18:47", 26),
         ("Message", "17 00:05", 30),
     ]
     texts = [turn.text.replace("\r\n", "\n") for turn in parsed.messages]
