@@ -445,7 +445,7 @@ class SqliteIndex:
 
     def generation(self) -> int:
         with _reading():
-            return int(self._about("generation"))
+            return self._about("generation")  # type: ignore[no-any-return]
 
     def close(self) -> None:
         self._db.close()

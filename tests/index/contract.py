@@ -1,7 +1,7 @@
 """What every index does, as tests. Nothing here knows how an index keeps what it holds.
 
 For another backend, subclass `IndexContract` and give it the fixture `make_index`: called with a name it
-opens the index of that name, an empty one at first. `durable = False`: it is gone when it is closed.
+opens the index of that name, an empty one at first.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import count
-from typing import Any, ClassVar, NamedTuple, Protocol, cast, overload
+from typing import Any, NamedTuple, Protocol, cast, overload
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -247,8 +247,6 @@ class Score(NamedTuple):
 
 
 class IndexContract:
-    durable: ClassVar[bool] = True  # whether an index can be closed and opened again, and opened twice
-
     @pytest.fixture
     def make_index(self) -> MakeIndex:
         raise NotImplementedError
@@ -260,8 +258,6 @@ class IndexContract:
     @pytest.fixture
     def other(self, index: Index, make_index: MakeIndex) -> Index:
         """The same index as `index`, opened a second time."""
-        if not self.durable:
-            pytest.skip("this index cannot be opened twice")
         return make_index("index")
 
     # ------------------------------------------------------------ stamps
@@ -367,8 +363,6 @@ class IndexContract:
     def test_an_index_holds_what_it_held_when_it_is_opened_again(
         self, index: Index, make_index: MakeIndex
     ) -> None:
-        if not self.durable:
-            pytest.skip("this index is gone when it is closed")
         put(index, note("a.md", "clay"), talk("t.md", ("Ana", "ash")))
         embed(index, {"clay": vector(*[1] * 8), "ash": None})
         before = (index.facts(), index.stamps(), index.names(), index.vectors_of())
