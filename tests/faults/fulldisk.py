@@ -48,9 +48,9 @@ def _full(folder: Path) -> Iterator[str]:
 
 
 def _no_inodes(folder: Path) -> Iterator[str]:
-    with _tmpfs(folder / "small", "size=64m,nr_inodes=600") as disk:
+    with _tmpfs(folder / "small", "size=64m,nr_inodes=700") as disk:
         (disk / "ballast").mkdir()
-        for number in range(60):
+        for number in range(160):
             (disk / f"ballast/{number}").touch()
         yield from _until_full(disk)
 
