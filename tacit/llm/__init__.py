@@ -1,0 +1,1 @@
+"""Language models, all of them reached by network."""
