@@ -26,6 +26,7 @@ from tacit.model.search import Found
 from tacit.search.searcher import Searcher
 
 _SIZES = (440, 4_400, MANY)  # notes; they have about 1,000, 10,000 and 100,000 passages
+_MANY_HITS = 60  # as many as a compiled turn asks for
 _NOW = datetime(2026, 3, 20, 9, 0, tzinfo=UTC)
 
 
@@ -48,7 +49,7 @@ class Asked(NamedTuple):
 
 def measure(folder: Path) -> list[Measured]:
     del folder  # nothing is written
-    found = [_warm(notes) for notes in _SIZES]
+    found = [measured for notes in _SIZES for measured in _warm(notes)]
     _print_right()
     return [*found, _one_shot()]
 
@@ -56,29 +57,35 @@ def measure(folder: Path) -> list[Measured]:
 # ---------------------------------------------------------------- warm
 
 
-def _warm(notes: int) -> Measured:
+def _warm(notes: int) -> list[Measured]:
     searcher = searcher_of(corpus.indexed(notes))
     asked = all_asked(notes)
     bare = connected(searcher.file)
     ((passages,),) = bare.execute("SELECT count(*) FROM passages")
-    ours = _Ours(searcher, corpus.questions(notes))
-    found = paired(
-        f"query: {passages:,} passages, without the question's vector",
-        "bare statements",
-        _floor(bare, asked),
-        ours.once,
-        samples=corpus.ASKED,
-        aim=1.5,
-        warm=corpus.ASKED,
-    )
+    found = []
+    for what, limit, snippets in (
+        ("", 10, True),
+        (f" {_MANY_HITS} hits without snippets,", _MANY_HITS, False),
+    ):
+        ours = _Ours(searcher, corpus.questions(notes), limit, snippets)
+        measured = paired(
+            f"query: {passages:,} passages,{what} without the question's vector",
+            "bare statements",
+            _floor(bare, asked),
+            ours.once,
+            samples=corpus.ASKED,
+            aim=1.5,
+            warm=corpus.ASKED,
+        )
+        ours.print_steps(passages)
+        found.append(replace(measured, remark=ours.remark()))
     searcher.close()
     bare.close()
-    ours.print_steps(passages)
-    return replace(found, remark=ours.remark())
+    return found
 
 
-def ask(searcher: Searcher, question: Question) -> Found:
-    found = searcher.find(question.text, now=_NOW, catch_up=0)
+def ask(searcher: Searcher, question: Question, limit: int = 10, snippets: bool = True) -> Found:
+    found = searcher.find(question.text, limit=limit, now=_NOW, catch_up=0, snippets=snippets)
     assert found.channels == ("lexical", "vector"), found.degraded
     return found
 
@@ -86,15 +93,16 @@ def ask(searcher: Searcher, question: Question) -> Found:
 class _Ours:
     """Each question in turn, and how long its steps took."""
 
-    def __init__(self, searcher: Searcher, questions: Sequence[Question]) -> None:
+    def __init__(self, searcher: Searcher, questions: Sequence[Question], limit: int, snippets: bool) -> None:
         self._searcher, self._questions = searcher, cycle(questions)
+        self._limit, self._snippets = limit, snippets
         self._whole: list[float] = []
         self._steps: defaultdict[str, list[float]] = defaultdict(list)
 
     def once(self) -> float:
         question = next(self._questions)
         began = perf_counter()
-        found = ask(self._searcher, question)
+        found = ask(self._searcher, question, self._limit, self._snippets)
         took = perf_counter() - began
         steps = found.trace["milliseconds"]
         assert isinstance(steps, dict)

@@ -8,10 +8,13 @@ either side.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol, TypeAlias
 
 from tacit.errors import TacitError
 from tacit.model.search import EVERYTHING, Audience, Category, Document, Passage, Scope, Scored, Stamp
+
+NEIGHBOURS = 60  # passages to each side that `around` gives at most
 
 
 class IndexUnavailable(TacitError):
@@ -20,6 +23,9 @@ class IndexUnavailable(TacitError):
 
 class IndexBroken(TacitError):
     """It cannot be trusted: damaged, foreign, or of another version. Set it aside and build a new one."""
+
+
+Place: TypeAlias = tuple[str, int]  # of a passage: its file and its first line
 
 
 class Stored(NamedTuple):
@@ -43,6 +49,10 @@ class Facts(NamedTuple):
 
 
 class Index(Protocol):
+    def unmoving(self) -> AbstractContextManager[None]:
+        """All questions inside are answered from one state, whatever others write meanwhile; and sooner,
+        since none of them asks again whether something changed. Nothing may be written inside."""
+
     def stamps(self) -> dict[str, Stamp]:
         """The files it holds and what they were like when they were read."""
 
@@ -71,6 +81,11 @@ class Index(Protocol):
     def windows(self, ids: Collection[int]) -> dict[int, str]:
         """Those that are turns, with the two turns before, the one after, and who spoke."""
 
+    def around(self, places: Collection[Place], before: int = 0, after: int = 0) -> dict[Place, list[Stored]]:
+        """The passages at these places among their neighbours in the file, in its order. A record is taken
+        as a whole, in however many passages it is; a passage of a note counts as one record. So with 0 and 0
+        a message comes complete. Of a book only so many passages as NEIGHBOURS says."""
+
     def matched(self, terms: Sequence[str], text: str) -> list[tuple[int, int, str]]:
         """Where terms stand in a text, by the rules of this index: start, end and the term."""
 
@@ -91,6 +106,9 @@ class Index(Protocol):
 
     def names(self, scope: Scope = EVERYTHING) -> tuple[str, ...]:
         """People and projects that have a file in the scope."""
+
+    def references(self, paths: Collection[str]) -> dict[str, int]:
+        """How many other files point to each of these; those to which none does are left out."""
 
     def facts(self) -> Facts: ...
 

@@ -3,9 +3,10 @@
     knowledge_meta   one row for each file
     passages         one row for each passage, with its text
     knowledge_fts    the words of each passage and of what surrounds it; holds no text itself
-    knowledge_vec    the signs of each vector, 32 bytes instead of 1 KB: what a query looks through
+    knowledge_vec    the signs of each passage's vector, 32 bytes instead of 256: what a query looks through
+    links            which file points to which, for each file that does
     embedded         vectors by the digest of their text: a cache, never embedded twice
-    about            generation, embedder, and a checksum of these tables
+    about            generation, embedder, up to which passage all have vectors, a checksum of these tables
 
 Passages are found by words in four columns with a weight each. Measured on public conversations, words of the
 two turns before and after a turn lift recall of the first ten from 63 to 76 of 100.
@@ -14,7 +15,7 @@ two turns before and after a turn lift recall of the first ten from 63 to 76 of 
 from __future__ import annotations
 
 APPLICATION = 0x74616369  # "taci" in the header of the file: it is ours
-VERSION = 3  # raise it when anything here changes, or how passages are made from files
+VERSION = 5  # raise it when anything here changes, or how passages are made from files
 
 # body, before, after, heading
 WEIGHTS = (1.0, 0.4, 0.2, 0.6)
@@ -45,6 +46,7 @@ CREATE TABLE passages(
   id INTEGER PRIMARY KEY,
   file INTEGER NOT NULL,
   position INTEGER NOT NULL,
+  record INTEGER NOT NULL,
   digest BLOB NOT NULL,
   first_line INTEGER NOT NULL,
   last_line INTEGER NOT NULL,
@@ -57,12 +59,16 @@ CREATE TABLE passages(
   UNIQUE(file, position)
 );
 CREATE INDEX idx_passages_digest ON passages(digest);
+CREATE INDEX idx_passages_line ON passages(file, first_line, record, position);
+CREATE INDEX idx_passages_record ON passages(file, record, position);
+CREATE TABLE links(target TEXT NOT NULL, file INTEGER NOT NULL, PRIMARY KEY(target, file)) WITHOUT ROWID;
+CREATE INDEX idx_links_file ON links(file);
 CREATE VIRTUAL TABLE knowledge_fts USING fts5(
   body, before, after, heading, content='', contentless_delete=1, tokenize='{" ".join(TOKENIZER)}'
 );
 CREATE VIRTUAL TABLE knowledge_terms USING fts5vocab(knowledge_fts, row);
-CREATE TABLE knowledge_vec(id INTEGER PRIMARY KEY, signs BLOB NOT NULL);
-CREATE TABLE embedded(digest BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID;
+CREATE TABLE knowledge_vec(id INTEGER PRIMARY KEY, vector INTEGER NOT NULL, signs BLOB NOT NULL);
+CREATE TABLE embedded(id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, vector BLOB);
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {VERSION};
 """

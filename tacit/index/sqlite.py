@@ -13,20 +13,23 @@ import json
 import os
 import re
 import zlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
+from functools import lru_cache
 from hashlib import blake2b
 from importlib.util import find_spec
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from tacit.index.protocol import Facts, IndexBroken, IndexUnavailable, Stored
+from tacit.index.protocol import NEIGHBOURS, Facts, IndexBroken, IndexUnavailable, Place, Stored
 from tacit.index.schema import APPLICATION, TABLES, TOKENIZER, VERSION, WEIGHTS
 from tacit.model.search import AUDIENCES, EVERYTHING, Document, Passage, Scope, Scored, Stamp
-from tacit.text.passages import embedded_text
+from tacit.text.passages import embedded_text, named
 from tacit.text.query import Term, match
 from tacit.text.words import aliases, indexable, unspaced
 
@@ -89,6 +92,8 @@ class SqliteIndex:
         self._totals: dict[Scope, int] = {}
         self._names: dict[Scope, tuple[str, ...]] = {}
         self._known_at = -1
+        self._is_unmoving = False
+        self._sought: tuple[tuple[str, ...], dict[str, str]] = ((), {})
 
     def _require_ours(self) -> None:
         if self.writable and self._is_blank():
@@ -98,7 +103,7 @@ class SqliteIndex:
                     self._db.execute(TABLES)
                     self._db.execute(
                         "INSERT INTO about VALUES"
-                        " ('generation', 0), ('embedded_at', -1), ('embedder', ''), ('tables', ?)",
+                        " ('generation', 0), ('embedded_to', 0), ('embedder', ''), ('tables', ?)",
                         (self._tables(),),
                     )
         application, version = self._pragma("application_id"), self._pragma("user_version")
@@ -108,7 +113,7 @@ class SqliteIndex:
             raise IndexBroken(f"the index is of version {version}, this tacit has {VERSION}")
         keys = {key for (key,) in self._db.execute("SELECT key FROM about")}
         if (
-            keys != {"generation", "embedded_at", "embedder", "tables"}
+            keys != {"generation", "embedded_to", "embedder", "tables"}
             or self._about("tables") != self._tables()
         ):
             raise IndexBroken("the index does not know what it holds")
@@ -129,6 +134,27 @@ class SqliteIndex:
     def _value(self, sql: str, *bindings: Any) -> Any:
         row = next(iter(self._db.execute(sql, bindings)), None)
         return row[0] if row else None
+
+    def _rows(self, sql: str, *bindings: Any) -> list[Any]:
+        return self._db.execute(sql, bindings).fetchall()
+
+    @contextmanager
+    def unmoving(self) -> Iterator[None]:
+        if self._is_unmoving:
+            yield
+            return
+        with _reading():
+            self._db.execute("BEGIN")
+        try:
+            with _reading():
+                self._refresh()
+            self._is_unmoving = True
+            yield
+        finally:
+            self._is_unmoving = False
+            with _explained():
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
 
     # ------------------------------------------------------------ writing
 
@@ -171,28 +197,34 @@ class SqliteIndex:
                 self._db.executemany("DELETE FROM knowledge_fts WHERE rowid = ?", old)
                 self._db.executemany("DELETE FROM knowledge_vec WHERE id = ?", old)
                 self._db.execute("DELETE FROM passages WHERE file = ?", (file,))
+                self._db.execute("DELETE FROM links WHERE file = ?", (file,))
                 self._db.execute("DELETE FROM knowledge_meta WHERE id = ?", (file,))
 
     def _insert(self, documents: Iterable[tuple[Document, Stamp]]) -> None:
         file = (self._value("SELECT max(id) FROM knowledge_meta") or 0) + 1
         first = (self._value("SELECT max(id) FROM passages") or 0) + 1
+        # The numbers of removed passages come again, and then without a vector.
+        self._db.execute("UPDATE about SET value = min(value, ?) WHERE key = 'embedded_to'", (first - 1,))
         metas: list[Any] = []
         passages: list[Any] = []
         words: list[Any] = []
+        links: list[Any] = []
         for number, (document, stamp) in enumerate(documents, file):
             ids = range(first, first + len(document.passages))
             metas.append(_meta_row(number, document, stamp))
             passages += _passage_rows(ids, number, document)
             words += _word_rows(ids, document)
+            links += [(_storable(target), number) for target in document.links]
             first = ids.stop
         self._db.executemany(f"INSERT INTO knowledge_meta VALUES({_marks(15)})", metas)
-        self._db.executemany(f"INSERT INTO passages VALUES({_marks(12)})", passages)
+        self._db.executemany(f"INSERT INTO passages VALUES({_marks(13)})", passages)
+        self._db.executemany("INSERT OR IGNORE INTO links VALUES(?, ?)", links)
         self._db.executemany(
             f"INSERT INTO knowledge_fts(rowid, body, before, after, heading) VALUES({_marks(5)})", words
         )
         if self._vectors:  # moved and re-read passages have theirs already
             self._db.execute(
-                "INSERT INTO knowledge_vec SELECT p.id, vec_quantize_binary(vec_int8(e.vector))"
+                "INSERT INTO knowledge_vec SELECT p.id, e.id, vec_quantize_binary(vec_int8(e.vector))"
                 " FROM passages p JOIN embedded e USING(digest) WHERE p.file >= ? AND e.vector IS NOT NULL",
                 (file,),
             )
@@ -220,18 +252,20 @@ class SqliteIndex:
 
     def _in_order(self, found: list[Scored]) -> list[Scored]:
         """Best first; equal ones in the order of the files."""
-        if len({one.score for one in found}) == len(found):
+        times = Counter([one.score for one in found])
+        if len(times) == len(found):
             return found
+        equal = [one.id for one in found if times[one.score] > 1]
         sql = (
             "SELECT p.id, m.path, p.position FROM passages p JOIN knowledge_meta m ON m.id = p.file"
-            f" WHERE p.id IN ({_marks(len(found))})"
+            f" WHERE p.id IN ({_marks(len(equal))})"
         )
-        rows = self._db.execute(sql, [one.id for one in found])
+        rows = self._db.execute(sql, equal)
         places = {number: (path, position) for number, path, position in rows}
         return sorted(found, key=lambda one: (-one.score, places.get(one.id, ("", one.id))))
 
     def _scored(self, sql: str, *bindings: Any) -> list[Scored]:
-        return [Scored(*row) for row in self._db.execute(sql, bindings)]
+        return list(map(Scored._make, self._db.execute(sql, bindings)))
 
     def frequency(self, term: str, scope: Scope = EVERYTHING) -> float:
         whose = EVERYTHING if scope.audience == "owner" else scope
@@ -246,6 +280,8 @@ class SqliteIndex:
             return self._known[whose, term] / self._totals[whose] if self._totals[whose] else 0.0
 
     def _refresh(self) -> None:
+        if self._is_unmoving:
+            return
         generation = self._about("generation")
         if generation != self._known_at:
             self._known, self._totals, self._names = {}, {}, {}
@@ -273,13 +309,12 @@ class SqliteIndex:
         return [(start, end, word) for start, end, word, *_ in found]
 
     def matched(self, terms: Sequence[str], text: str) -> list[tuple[int, int, str]]:
-        sought = {word: term for term in reversed(terms) for *_, word in self._tokens(term)}
-        data = text.encode("utf-8", "replace")
-        found = [
-            (_characters(data, start), _characters(data, end), sought[word])
-            for start, end, word in self._tokens(text)
-            if word in sought
-        ]
+        if self._sought[0] != tuple(terms):  # the same for all hits of a question
+            words = {word: term for term in reversed(terms) for *_, word in self._tokens(term)}
+            self._sought = tuple(terms), words
+        sought = self._sought[1]
+        spans = [(start, end, sought[word]) for start, end, word in self._tokens(text) if word in sought]
+        found = spans if text.isascii() else _in_characters(text.encode("utf-8", "replace"), spans)
         found += _symbols(text, set(terms))
         found += [span for term in terms if unspaced(term) for span in _literal(text, term)]
         return _apart(found)
@@ -289,40 +324,48 @@ class SqliteIndex:
     def nearest(self, vector: bytes, scope: Scope, limit: int) -> list[Scored]:
         if not self._vectors:
             return []
-        cosines = self.cosines(vector, self._alike(vector, scope, limit))
-        found = [Scored(*one) for one in sorted(cosines.items(), key=lambda one: -one[1])]
-        with _explained():
-            return self._in_order(found)[:limit]
+        with _reading():
+            found = [row for row in self._alike(vector, scope, limit) if row[1] is not None]  # no direction
+            found.sort(key=itemgetter(1), reverse=True)
+            end = limit
+            while 0 < end < len(found) and found[end][1] == found[end - 1][1]:
+                end += 1
+            return self._in_order([Scored(number, cosine) for number, cosine, _ in found[:end]])[:limit]
 
-    def _alike(self, vector: bytes, scope: Scope, limit: int) -> list[int]:
-        """The passages whose signs differ least. Of many that differ as much as the last one all are left
-        out: which of them come first depends on how the index grew."""
+    def _alike(self, vector: bytes, scope: Scope, limit: int) -> list[Any]:
+        """The passages whose signs differ least, each with its cosine and by how many signs it differs. Of
+        many that differ as much as the last one all are left out: which of them come first depends on how the
+        index grew."""
         where, bindings = _filter(scope, "v.id")
         select = (
-            "SELECT v.id, vec_distance_hamming(vec_bit(v.signs), vec_quantize_binary(vec_int8(?))) AS far"
-            f" FROM knowledge_vec v {{join}} WHERE 1 {where} ORDER BY far"
+            "WITH alike AS MATERIALIZED (SELECT v.id, v.vector,"
+            " vec_distance_hamming(vec_bit(v.signs), vec_quantize_binary(vec_int8(?1))) AS far"
+            f" FROM knowledge_vec v {{join}} WHERE 1 {where} ORDER BY far {{then}} LIMIT ?)"
+            " SELECT alike.id, 1 - vec_distance_cosine(vec_int8(e.vector), vec_int8(?1)), alike.far"
+            " FROM alike CROSS JOIN embedded e ON e.id = alike.vector"
         )
-        with _reading():
-            highest = self._value("SELECT max(id) FROM knowledge_vec") or 0
-            count = max(_RESCORED, limit, highest // _ONE_IN)
-            found = self._scored(select.format(join="") + " LIMIT ?", _even(vector), *bindings, count + 1)
-            if len(found) <= count:
-                return [one.id for one in found]
-            nearer = [one.id for one in found if one.score < found[-1].score]
-            if len(nearer) >= limit:
-                return nearer
-            joined = select.format(
-                join="JOIN passages p ON p.id = v.id JOIN knowledge_meta m ON m.id = p.file"
-            )
-            found = self._scored(joined + ", m.path, p.position LIMIT ?", _even(vector), *bindings, count)
-            return [one.id for one in found]
+        even = _even(vector)
+        highest = self._value("SELECT max(id) FROM knowledge_vec") or 0
+        count = max(_RESCORED, limit, highest // _ONE_IN)
+        found = self._rows(select.format(join="", then=""), even, *bindings, count + 1)
+        if len(found) <= count:
+            return found
+        last = max(map(itemgetter(2), found))
+        nearer = [row for row in found if row[2] < last]
+        if len(nearer) >= limit:
+            return nearer
+        joined = select.format(
+            join="JOIN passages p ON p.id = v.id JOIN knowledge_meta m ON m.id = p.file",
+            then=", m.path, p.position",
+        )
+        return self._rows(joined, even, *bindings, count)
 
     def cosines(self, vector: bytes, ids: Collection[int]) -> dict[int, float]:
         if not self._vectors or not ids:
             return {}
         sql = (
-            "SELECT p.id, 1 - vec_distance_cosine(vec_int8(e.vector), vec_int8(?)) FROM passages p"
-            f" JOIN embedded e USING(digest) WHERE p.id IN ({_marks(len(ids))}) AND e.vector IS NOT NULL"
+            "SELECT v.id, 1 - vec_distance_cosine(vec_int8(e.vector), vec_int8(?)) FROM knowledge_vec v"
+            f" CROSS JOIN embedded e ON e.id = v.vector WHERE v.id IN ({_marks(len(ids))})"
         )
         with _explained():
             found = self._db.execute(sql, (_even(vector), *ids))
@@ -350,7 +393,7 @@ class SqliteIndex:
 
     def has_all_vectors(self) -> bool:
         with _reading():
-            return bool(self._about("embedded_at") == self._about("generation"))
+            return bool(self._about("embedded_to") >= (self._value("SELECT max(id) FROM passages") or 0))
 
     def use_embedder(self, name: str) -> None:
         self._chosen = name
@@ -360,38 +403,58 @@ class SqliteIndex:
             with self._writing():
                 self._db.execute("DELETE FROM knowledge_vec; DELETE FROM embedded")
                 self._db.execute("UPDATE about SET value = ? WHERE key = 'embedder'", (name,))
+                self._db.execute("UPDATE about SET value = 0 WHERE key = 'embedded_to'")
 
     def unembedded(self, limit: int) -> list[tuple[bytes, str]]:
         if not self._vectors or not self.writable:
             return []
         sql = (
-            "SELECT p.digest, m.title, p.section, p.speaker, p.text FROM passages p"
-            " JOIN knowledge_meta m ON m.id = p.file"
-            " WHERE p.id IN (SELECT min(id) FROM passages WHERE digest NOT IN (SELECT digest FROM embedded)"
-            " GROUP BY digest LIMIT ?)"
+            "SELECT p.id, p.digest, m.title, p.section, p.speaker, p.text FROM passages p"
+            " JOIN knowledge_meta m ON m.id = p.file WHERE p.id > ?"
+            " AND p.digest NOT IN (SELECT digest FROM embedded) ORDER BY p.id LIMIT ?"
         )
         with _reading():
-            generation = self._about("generation")
-            if self._about("embedded_at") == generation:
+            generation, to = self._about("generation"), self._about("embedded_to")
+            highest = self._value("SELECT max(id) FROM passages") or 0
+            if to >= highest:
                 return []
-            found = [
-                (digest, embedded_text(title, json.loads(section), speaker, text))
-                for digest, title, section, speaker, text in self._db.execute(sql, (limit,))
-            ]
-            if not found:  # looking for what lacks a vector means looking at all: once for each change
-                self._db.execute("UPDATE about SET value = ? WHERE key = 'embedded_at'", (generation,))
-            return found
+            rows = self._rows(sql, to, limit)
+            self._all_have_vectors_to(rows[0][0] - 1 if rows else highest, generation)
+            return list(
+                {
+                    digest: (digest, embedded_text(title, json.loads(section), speaker, text))
+                    for _, digest, title, section, speaker, text in rows
+                }.values()
+            )
+
+    def _all_have_vectors_to(self, passage: int, generation: int) -> None:
+        """So that what lacks a vector is looked for among the newest alone. Nothing is said if others wrote
+        since: their passages may have lower numbers."""
+        self._db.execute(
+            "UPDATE about SET value = ? WHERE key = 'embedded_to' AND value < ?"
+            " AND (SELECT value FROM about WHERE key = 'generation') = ?",
+            (passage, passage, generation),
+        )
 
     def keep(self, vectors: Mapping[bytes, bytes | None]) -> None:
         rows = [(digest, vector and _even(vector)) for digest, vector in vectors.items()]
         with _explained(), self._writing():
             if self._chosen is not None and self._about("embedder") != self._chosen:
                 raise IndexUnavailable("another process gives the index vectors of another embedder")
-            self._db.executemany("INSERT OR REPLACE INTO embedded VALUES(?, ?)", rows)
             self._db.executemany(
-                "INSERT OR REPLACE INTO knowledge_vec SELECT id, vec_quantize_binary(vec_int8(?2))"
-                " FROM passages WHERE digest = ?1",
-                [row for row in rows if row[1] is not None],
+                "INSERT INTO embedded(digest, vector) VALUES(?, ?)"
+                " ON CONFLICT(digest) DO UPDATE SET vector = excluded.vector",
+                rows,
+            )
+            self._db.executemany(
+                "INSERT OR REPLACE INTO knowledge_vec"
+                " SELECT p.id, e.id, vec_quantize_binary(vec_int8(e.vector)) FROM embedded e"
+                " JOIN passages p ON p.digest = e.digest WHERE e.digest = ?",
+                [(digest,) for digest, vector in rows if vector is not None],
+            )
+            self._db.executemany(
+                "DELETE FROM knowledge_vec WHERE id IN (SELECT id FROM passages WHERE digest = ?)",
+                [(digest,) for digest, vector in rows if vector is None],
             )
 
     # ------------------------------------------------------------ reading
@@ -403,7 +466,9 @@ class SqliteIndex:
             f" FROM passages p JOIN knowledge_meta m ON m.id = p.file WHERE p.id IN ({_marks(len(ids))})"
         )
         with _reading():
-            return {row[0]: _stored(row) for row in self._db.execute(sql, tuple(ids))}
+            rows = self._rows(sql, *ids)
+            _require_written({row[9:] for row in rows})
+            return {row[0]: _stored(row) for row in rows}
 
     def windows(self, ids: Collection[int]) -> dict[int, str]:
         sql = (
@@ -416,6 +481,26 @@ class SqliteIndex:
             for number, speaker, text in self._db.execute(sql, tuple(ids)):
                 found.setdefault(number, []).append(f"{speaker}: {text}")
         return {number: " ".join(lines) for number, lines in found.items()}
+
+    def around(self, places: Collection[Place], before: int = 0, after: int = 0) -> dict[Place, list[Stored]]:
+        sql = (
+            "WITH place(path, line) AS (SELECT value ->> 0, value ->> 1 FROM json_each(?1))"
+            " SELECT DISTINCT place.path, place.line, near.position, near.id FROM place"
+            " JOIN knowledge_meta m ON m.path = place.path"
+            " JOIN passages p ON p.file = m.id AND p.first_line = place.line"
+            " JOIN passages near ON near.file = p.file"
+            " AND near.record BETWEEN p.record - ?2 AND p.record + ?3"
+            " AND near.position BETWEEN p.position - ?4 AND p.position + ?4"
+            " ORDER BY place.path, place.line, near.position"
+        )
+        found: dict[Place, list[int]] = {}
+        with _reading():
+            sought = json.dumps([place for place in places if _storable(place[0]) == place[0]])
+            reach = (max(0, before), max(0, after), NEIGHBOURS)
+            for path, line, _, number in self._db.execute(sql, (sought, *reach)):
+                found.setdefault((path, line), []).append(number)
+            stored = self.stored({number for numbers in found.values() for number in numbers})
+        return {place: [stored[number] for number in numbers] for place, numbers in found.items()}
 
     def names(self, scope: Scope = EVERYTHING) -> tuple[str, ...]:
         with _reading():
@@ -433,6 +518,15 @@ class SqliteIndex:
         )
         for path, title in self._db.execute(sql, bindings):
             yield from _names_of(title, path)
+
+    def references(self, paths: Collection[str]) -> dict[str, int]:
+        sql = (
+            "SELECT json_each.value ->> 0, count(DISTINCT file) FROM json_each(?)"
+            " JOIN links ON target = json_each.value ->> 1 GROUP BY 1"
+        )
+        pairs = [(path, name) for path in map(_storable, paths) for name in (path, named(path))]
+        with _reading():
+            return dict(self._db.execute(sql, (json.dumps(pairs),)))
 
     def facts(self) -> Facts:
         with _reading():
@@ -573,14 +667,17 @@ def _storable(text: str) -> str:
 
 def _passage_rows(ids: range, file: int, document: Document) -> Iterator[tuple[Any, ...]]:
     title = _storable(document.title)
+    record, turn = -1, 0
     for position, (number, passage) in enumerate(zip(ids, document.passages, strict=True)):
+        record += not passage.turn or passage.turn != turn  # a long message is several passages
+        turn = passage.turn
         text, speaker = _storable(passage.text), _storable(passage.speaker)
         section = tuple(map(_storable, passage.section))
         headings = json.dumps(section, ensure_ascii=False) if section else "[]"
         lines = (passage.first_line, passage.last_line)
         shown = (*lines, headings, _storable(passage.day), speaker, passage.turn, text)
         digest = _digest(title, section, speaker, text)
-        yield number, file, position, digest, *shown, _checksum((document.path, *shown))
+        yield number, file, position, record, digest, *shown, _checksum((document.path, *shown))
 
 
 def _digest(title: str, section: Sequence[str], speaker: str, text: str) -> bytes:
@@ -624,16 +721,26 @@ def _stem(name: str) -> str:
     return name.rpartition(".")[0] or name
 
 
+def _require_written(files: Iterable[tuple[Any, ...]]) -> None:
+    """What is shown is checked against what was written: a flipped bit must not put words into somebody's
+    mouth, nor a file before somebody's eyes."""
+    for *seen, checksum in files:
+        if _checksum(tuple(seen)) != checksum:
+            raise IndexBroken("the index holds a file that was not written by tacit")
+
+
 def _stored(row: tuple[Any, ...]) -> Stored:
-    """Checked against what was written: a flipped bit must not put words into somebody's mouth."""
-    number, of_passage, *shown = row[:9]
-    *seen, of_file = row[9:]
-    path, category, audience, _, _, archived, title = seen
-    if _checksum((path, *shown)) != of_passage or _checksum(tuple(seen)) != of_file:
+    number, checksum, first, last, section, day, speaker, turn, text = row[:9]
+    path, category, audience, _, _, archived, title, _ = row[9:]
+    if _checksum((path, first, last, section, day, speaker, turn, text)) != checksum:
         raise IndexBroken("the index holds text that was not written by tacit")
-    first, last, section, day, speaker, turn, text = shown
-    passage = Passage(text, first, last, tuple(json.loads(section)), day, speaker, turn, (0, 0))
+    passage = Passage(text, first, last, _headings(section), day, speaker, turn, (0, 0))
     return Stored(number, path, title, category, AUDIENCES[audience], bool(archived), passage)
+
+
+@lru_cache(maxsize=1024)
+def _headings(section: str) -> tuple[str, ...]:
+    return tuple(json.loads(section))
 
 
 def _names_of(title: str, path: str) -> list[str]:
@@ -643,9 +750,15 @@ def _names_of(title: str, path: str) -> list[str]:
     return [found for found in (title, name.replace("-", " ").replace("_", " ").strip()) if len(found) > 1]
 
 
-def _characters(data: bytes, place: int) -> int:
-    """A place counted in bytes, counted in characters."""
-    return len(data[:place].decode("utf-8", "replace"))
+def _in_characters(data: bytes, spans: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """Spans in their order, counted in bytes, counted in characters."""
+    found = []
+    at = counted = 0
+    for start, end, term in spans:
+        first = counted + len(data[at:start].decode("utf-8", "replace"))
+        at, counted = end, first + len(data[start:end].decode("utf-8", "replace"))
+        found.append((first, counted, term))
+    return found
 
 
 def _symbols(text: str, terms: set[str]) -> Iterator[tuple[int, int, str]]:
@@ -707,5 +820,7 @@ def _conditions(scope: Scope) -> Iterator[tuple[str, list[Any]]]:
     if scope.under:
         under = scope.under.encode("utf-8", "surrogatepass")
         yield "substr(CAST(m.path AS BLOB), 1, ?) = ?", [len(under), under]
+    if scope.without:
+        yield f"m.path NOT IN ({_marks(len(scope.without))})", list(map(_storable, scope.without))
     if scope.archived is not None:
         yield "m.archived = ?", [int(scope.archived)]

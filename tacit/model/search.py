@@ -48,6 +48,7 @@ class Document(NamedTuple):
     lines: int
     passages: tuple[Passage, ...]
     problems: tuple[Problem, ...]
+    links: tuple[str, ...] = ()  # paths, and [[names]], of other files that it points to
 
 
 class Stamp(NamedTuple):
@@ -69,6 +70,7 @@ class Scope:
     since: date | None = None
     until: date | None = None
     under: str = ""  # a path or the beginning of one
+    without: tuple[str, ...] = ()  # paths that are not looked at
     archived: bool | None = None  # None: both
 
     @property

@@ -44,7 +44,7 @@ _COMMON = 0.2  # share of passages at which a word of the question counts half i
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The parts that answer, chosen by the app. `ask` gives the question's vector within a time limit."""
+    """The parts that answer, chosen by the app. Without an embedder words answer alone."""
 
     index: Index
     embedder: Embedder | None
@@ -62,40 +62,43 @@ def find(
     *,
     now: datetime | None = None,
     deadline: float | None = None,
+    snippets: bool = True,
 ) -> Found:
-    """The best passages for a question. `deadline` is a monotonic time; None: take what it needs."""
+    """The best passages for a question. `deadline` is a monotonic time; None: take what it needs. Without
+    `snippets` hits have neither those nor the words that matched: who takes many looks at few."""
     clock = _Clock()
     index = engine.index
-    with clock("understand"):
-        question = understand(text, now, _mentioned(index.names(scope), text))
-        terms = [term.text for term in question.terms]
-    with clock("words"):
-        lexical, ideal = _by_words(index, terms, scope)
-    with clock("vector"):
-        vector, trouble = _vector(engine, question, scope, deadline)
-    with clock("nearest"):
-        nearest = index.nearest(vector, scope, DEPTH) if vector else []
-        beyond = {one.id for one in lexical} - {one.id for one in nearest}
-        cosines = {one.id: one.score for one in nearest}
-        if vector:
-            cosines |= index.cosines(vector, beyond)
-    with clock("fuse"):
-        found = Candidates(lexical, nearest, cosines, ideal)
-        trust = engine.calibration.trust
-        whys = fuse(found, engine.lexical_weight, engine.vector_weight * trust)
-        stored = index.stored(top(whys, whys, _looked_at(engine, question, limit)))
-        whys = {one: _boosted(whys[one], stored[one], question) for one in stored}
-    channels = ["lexical", *(["vector"] if vector else [])]
-    with clock("rerank"):
-        whys, trouble_reading = _reranked(engine, question, whys, stored, deadline)
-    if any(why.rerank is not None for why in whys.values()):
-        channels.append("rerank")
+    with index.unmoving():
+        with clock("understand"):
+            question = understand(text, now, _mentioned(index.names(scope), text))
+            terms = [term.text for term in question.terms]
+        with clock("words"):
+            lexical, ideal = _by_words(index, terms, scope)
+        with clock("vector"):
+            vector, trouble = _vector(engine, question, scope, deadline)
+        with clock("nearest"):
+            nearest = index.nearest(vector, scope, DEPTH) if vector else []
+            cosines = {one.id: one.score for one in nearest}
+            if vector:
+                cosines |= index.cosines(vector, {one.id for one in lexical} - cosines.keys())
+        with clock("fuse"):
+            found = Candidates(lexical, nearest, cosines, ideal)
+            trust = engine.calibration.trust
+            looked_at = _looked_at(engine, question, limit)
+            whys = fuse(found, engine.lexical_weight, engine.vector_weight * trust, looked_at)
+            stored = index.stored(whys.keys())
+            whys = {one: _boosted(whys[one], stored[one], question) for one in stored}
+        channels = ["lexical", *(["vector"] if vector else [])]
+        with clock("rerank"):
+            whys, trouble_reading = _reranked(engine, question, whys, stored, deadline)
+        if any(why.rerank is not None for why in whys.values()):
+            channels.append("rerank")
     with clock("explain"):
         evidence = _evidence(found, whys)
         standings = {one: why.standing for one, why in whys.items()}
         places = {one: (kept.path, kept.passage.first_line) for one, kept in stored.items()}
         chosen = best(standings, places, limit)
-        hits = list(_hits(engine, chosen, stored, whys, evidence, terms))
+        hits = list(_hits(engine, chosen, stored, whys, evidence, terms if snippets else None))
     return Found(
         hits=tuple(hits),
         channels=tuple(channels),
@@ -193,6 +196,8 @@ def _weigher(index: Index, scope: Scope) -> Callable[[str], float]:
 
 def _boosted(why: Why, stored: Stored, question: Query) -> Why:
     boosts = tuple(_boosts(stored, question))
+    if not boosts:
+        return why
     score = why.score + sum(size for _, size in boosts)
     return replace(why, score=score, standing=score, boosts=boosts)
 
@@ -223,7 +228,7 @@ def _reranked(
 ) -> tuple[dict[int, Why], str]:
     if engine.reranker is None or not whys:
         return dict(whys), ""
-    best_few = top(whys, whys, _RERANKED)
+    best_few = top({one: why.score for one, why in whys.items()}, _RERANKED)
     logits = _read(engine, engine.reranker, question, best_few, stored, deadline)
     if len(logits) < min(_READ_AT_LEAST, len(best_few)):
         return dict(whys), "rerank: no time to read the best passages"
@@ -278,7 +283,7 @@ def _hits(
     stored: Mapping[int, Stored],
     whys: Mapping[int, Why],
     evidence: Evidence,
-    terms: Sequence[str],
+    terms: Sequence[str] | None,
 ) -> Iterator[Hit]:
     calibration = engine.calibration
     meaning = calibration.meaning_of(evidence.cosine)
@@ -307,13 +312,18 @@ def _evidence(found: Candidates, whys: Mapping[int, Why]) -> Evidence:
     )
 
 
-def _hit(index: Index, stored: Stored, why: Why, relevance: float, terms: Sequence[str]) -> Hit:
+def _hit(index: Index, stored: Stored, why: Why, relevance: float, terms: Sequence[str] | None) -> Hit:
+    """`terms`: None for a hit that is not explained."""
     passage = stored.passage
-    matches = index.matched(terms, passage.text)
+    shown = ""
+    if terms is not None:
+        matches = index.matched(terms, passage.text)
+        shown = snippet(passage.text, matches)
+        why = replace(why, words=tuple(dict.fromkeys(term for *_, term in matches)))
     return Hit(
         path=stored.path,
         text=passage.text,
-        snippet=snippet(passage.text, matches),
+        snippet=shown,
         score=round(relevance, 4),
         category=stored.category,
         lines=(passage.first_line, passage.last_line),
@@ -324,7 +334,7 @@ def _hit(index: Index, stored: Stored, why: Why, relevance: float, terms: Sequen
         section=passage.section,
         audience=stored.audience,
         archived=stored.archived,
-        why=replace(why, words=tuple(dict.fromkeys(term for *_, term in matches))),
+        why=why,
     )
 
 

@@ -8,7 +8,7 @@ cosine is looked up, since every passage has one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
@@ -27,7 +27,10 @@ class Candidates:
     ideal: float  # the BM25 of a passage that holds every term again and again
 
 
-def fuse(found: Candidates, lexical_weight: float, vector_weight: float) -> dict[int, Why]:
+def fuse(
+    found: Candidates, lexical_weight: float, vector_weight: float, count: int | None = None
+) -> dict[int, Why]:
+    """The highest, and those equal to the last of them; without `count` all."""
     ids = {scored.id for scored in (*found.lexical, *found.nearest)}
     bm25 = {scored.id: scored.score for scored in found.lexical}
     words = _standard({one: bm25.get(one, 0.0) for one in ids})
@@ -36,9 +39,11 @@ def fuse(found: Candidates, lexical_weight: float, vector_weight: float) -> dict
     of_words = lexical_weight / total if found.cosines and total else 1.0
     lexical_rank = {scored.id: rank for rank, scored in enumerate(found.lexical, 1)}
     vector_rank = {scored.id: rank for rank, scored in enumerate(found.nearest, 1)}
+    scores = {one: of_words * words[one] + (1 - of_words) * meaning.get(one, 0.0) for one in ids}
     return {
         one: Why(
-            score=of_words * words[one] + (1 - of_words) * meaning.get(one, 0.0),
+            score=scores[one],
+            standing=scores[one],
             lexical=of_words * words[one],
             vector=(1 - of_words) * meaning.get(one, 0.0),
             bm25=bm25.get(one),
@@ -46,7 +51,7 @@ def fuse(found: Candidates, lexical_weight: float, vector_weight: float) -> dict
             lexical_rank=lexical_rank.get(one),
             vector_rank=vector_rank.get(one),
         )
-        for one in ids
+        for one in (ids if count is None else top(scores, count))
     }
 
 
@@ -72,10 +77,10 @@ def best(scores: Mapping[int, float], places: Mapping[int, tuple[str, int]], lim
     return ordered[: max(0, limit)]
 
 
-def top(ids: Collection[int], whys: Mapping[int, Why], count: int) -> list[int]:
+def top(scores: Mapping[int, float], count: int) -> list[int]:
     """The highest, and those equal to the last of them: which of equals stay is for `best` to say."""
-    ordered = sorted(ids, key=lambda one: -whys[one].score)
+    ordered = sorted(scores, key=lambda one: -scores[one])
     end = max(0, count)
-    while 0 < end < len(ordered) and whys[ordered[end]].score > whys[ordered[end - 1]].score - 1e-9:
+    while 0 < end < len(ordered) and scores[ordered[end]] > scores[ordered[end - 1]] - 1e-9:
         end += 1
     return ordered[:end]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,7 +19,7 @@ from typing import TypeVar
 from tacit.embed.protocol import Embedder, EmbedderError
 from tacit.errors import Busy, StoreError
 from tacit.index.opening import memory_index, open_index, set_aside
-from tacit.index.protocol import Facts, IndexBroken, IndexUnavailable
+from tacit.index.protocol import Facts, IndexBroken, IndexUnavailable, Place, Stored
 from tacit.index.sqlite import SqliteIndex
 from tacit.model.search import EVERYTHING, Found, Scope, Stamp
 from tacit.search import calibration
@@ -74,14 +74,18 @@ class Searcher:
         now: datetime | None = None,
         deadline: float | None = None,
         catch_up: float = _CATCH_UP,
+        snippets: bool = True,
     ) -> Found:
-        """`catch_up`: seconds to spend on changed files first; 0 when somebody follows them already."""
+        """`catch_up`: seconds to spend on changed files first; 0 when somebody follows them already. Without
+        `snippets` hits need have neither those nor the words that matched: for many that is much work."""
         with self._mutex:
             self._notes = []
             try:
                 if catch_up and not self._is_current(catch_up):
                     return self._scanned(text, scope, limit, now)
-                found = find(self._engine(), text, scope, limit, now=now, deadline=deadline)
+                found = find(
+                    self._engine(), text, scope, limit, now=now, deadline=deadline, snippets=snippets
+                )
                 if catch_up and self._inode != self._current:
                     self._notes.append("another process is building the index anew")
                     return self._scanned(text, scope, limit, now)
@@ -92,6 +96,26 @@ class Searcher:
                 self._notes.append(str(unavailable))
                 return self._scanned(text, scope, limit, now)
             return replace(found, degraded=(*self._notes, *self._lacking, *found.degraded))
+
+    def around(self, places: Collection[Place], before: int = 0, after: int = 0) -> dict[Place, list[Stored]]:
+        """Hits, as (path, first line), among the records before and after them in their files; 0 and 0: a
+        long message complete. Left out is what the index does not hold, or cannot say now."""
+        return self._asked(lambda index: index.around(places, before, after), {})
+
+    def names(self, scope: Scope = EVERYTHING) -> tuple[str, ...]:
+        """People and projects that have a file; none where the index cannot say."""
+        return self._asked(lambda index: index.names(scope), ())
+
+    def references(self, paths: Collection[str]) -> dict[str, int]:
+        """How many other files point to each of these."""
+        return self._asked(lambda index: index.references(paths), {})
+
+    def _asked(self, ask: Callable[[SqliteIndex], _Part], otherwise: _Part) -> _Part:
+        with self._mutex:
+            try:
+                return ask(self._index())
+            except (IndexBroken, IndexUnavailable, OSError):  # the next question sets a broken one aside
+                return otherwise
 
     def _is_current(self, seconds: float) -> bool:
         """Bring the index up to date; whether it can answer for all files now."""
@@ -186,12 +210,17 @@ class Searcher:
                 self.close()
                 set_aside(self.file)
             try:
-                report = self._update(until, wait=30.0, tick=tick)
+                return self._indexed(until, tick, embed_tick)
             except IndexBroken as broken:
                 self._give_up(broken)
-                report = self._update(until, wait=30.0, tick=tick)
-            embedded = self._embed(until, embed_tick)
-            return Indexed(report, embedded, (*self._notes, *self._lacking), self._index().facts())
+                return self._indexed(until, tick, embed_tick)
+
+    def _indexed(
+        self, until: float | None, tick: Callable[[int, int], None], embed_tick: Callable[[int], None]
+    ) -> Indexed:
+        report = self._update(until, wait=30.0, tick=tick)
+        embedded = self._embed(until, embed_tick)
+        return Indexed(report, embedded, (*self._notes, *self._lacking), self._index().facts())
 
     def _update(
         self,
@@ -202,17 +231,17 @@ class Searcher:
     ) -> Report:
         index = self._index()
         before = index.generation()
-        listed = self._listed()
+        listed, known = self._listed(), index.stamps()
         if not index.writable:
-            behind = index.stamps() != listed
+            behind = known != listed
             self._notes.append("the index is read-only" + (" and not up to date" if behind else ""))
             return Report(left=len(listed) if behind else 0, unchanged=0 if behind else len(listed))
-        if index.stamps() == listed:
+        if known == listed:
             return Report(unchanged=len(listed))
         with files.locked(self._home.private / "index.lock", wait):
             if index.generation() != before:  # who held the lock has done some of it
-                listed = self._listed()
-            report = update(index, listed, self._tree.read, until=until, tick=tick)
+                listed, known = self._listed(), index.stamps()
+            report = update(index, listed, self._tree.read, known=known, until=until, tick=tick)
         with suppress(OSError):  # what git hooks noted: we looked at all files ourselves
             os.truncate(self._home.private / "changed.jsonl", 0)
         return report

@@ -42,11 +42,13 @@ def update(
     listed: Mapping[str, Stamp],
     read: Callable[[str], bytes],
     *,
+    known: Mapping[str, Stamp] | None = None,
     until: float | None = None,
     tick: Callable[[int, int], None] = lambda done, total: None,
 ) -> Report:
-    """Make the index hold just the files that are `listed`. `until`: the monotonic time to stop at."""
-    known = index.stamps()
+    """Make the index hold just the files that are `listed`. `until`: the monotonic time to stop at. `known`:
+    the stamps that the index holds, for who has them."""
+    known = index.stamps() if known is None else known
     changed = [path for path, stamp in listed.items() if known.get(path) != stamp]
     gone = [path for path in known if path not in listed]
     if gone:

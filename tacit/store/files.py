@@ -157,9 +157,10 @@ class Tree:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, most: int = -1) -> bytes:
+        """The bytes of a file, or the first `most` of them."""
         with self.folder(path) as (directory, name):
-            return _read_plain(directory, name, path)
+            return _read_plain(directory, name, path, most)
 
     def exists(self, path: str) -> bool:
         with suppress(FileNotFoundError):
@@ -240,7 +241,7 @@ def _open_folder(directory: int, name: str, path: str) -> int:
         raise
 
 
-def _read_plain(directory: int, name: str, path: str) -> bytes:
+def _read_plain(directory: int, name: str, path: str, most: int = -1) -> bytes:
     # O_NONBLOCK: opening a FIFO that somebody put there must not wait for a writer.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -256,7 +257,7 @@ def _read_plain(directory: int, name: str, path: str) -> bytes:
         if info.st_nlink != 1:
             raise UnsafePath(path, "the same file has another name elsewhere (a hard link)")
         with open(fd, "rb", closefd=False) as file:
-            return file.read()
+            return file.read(most)
     finally:
         os.close(fd)
 

@@ -9,7 +9,7 @@ from tacit.store.home import CONVERSATIONS
 
 # Drafts are proposals, not knowledge; attachments are not text.
 INDEXED = ("knowledge", "topics", "archive", CONVERSATIONS)
-_ENDINGS = (".md", ".markdown", ".txt")
+ENDINGS = (".md", ".markdown", ".txt")
 
 
 def walk(root: str, folder: str, endings: tuple[str, ...] = (".md",)) -> Iterator[tuple[str, os.stat_result]]:
@@ -35,4 +35,13 @@ def walk(root: str, folder: str, endings: tuple[str, ...] = (".md",)) -> Iterato
 def indexed(root: str) -> Iterator[tuple[str, os.stat_result]]:
     """What search looks through."""
     for folder in INDEXED:
-        yield from walk(root, folder, _ENDINGS)
+        yield from walk(root, folder, ENDINGS)
+
+
+def folders(root: str, folder: str) -> list[str]:
+    """The names of the folders right below one."""
+    try:
+        entries = list(os.scandir(f"{root}/{folder}"))
+    except OSError:
+        return []
+    return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))

@@ -19,6 +19,7 @@ from tacit.model.turns import Attachment, Message, ToolCall, Transcript, Turn
 from tacit.text import notes
 from tacit.text import transcript as transcripts
 from tacit.text.chunk import Chunk, pieces, unnamed
+from tacit.text.words import fold
 
 LIMIT = 1200  # characters of a passage
 _GATHERED = 500  # short sections that follow each other share a passage up to this
@@ -73,8 +74,8 @@ def _note(path: str, text: str, modified: date) -> Document:
     note = notes.parse(text, path)
     fields = note.fields
     category = category_of(path)
-    day = _day_of(fields, path) or modified.isoformat()
-    audience, problems = _audience(note, path)
+    day = day_of(fields, path) or modified.isoformat()
+    audience, problems = audience_of(note, path)
     found = list(unnamed(text, LIMIT))
     gathered = list(_gathered(found))
     texts = [chunk.text for chunk in gathered]
@@ -82,18 +83,19 @@ def _note(path: str, text: str, modified: date) -> Document:
         path=path,
         category=category,
         audience=audience,
-        agents=_names(fields.get("agent")),
+        agents=names_in(fields.get("agent")),
         conversation="",
         archived=path.startswith("archive/"),
-        title=_title(fields, found, path),
+        title=title_of(fields, found, path),
         day=day,
-        tags=_names(fields.get("tags")),
+        tags=names_in(fields.get("tags")),
         lines=_lines(text),
         passages=tuple(
             Passage(chunk.text, chunk.start, chunk.end, chunk.section, day, "", 0, near)
             for chunk, near in zip(gathered, _near(texts, 1), strict=True)
         ),
         problems=(*note.problems, *problems),
+        links=links_of(path, text),
     )
 
 
@@ -130,7 +132,7 @@ def _joined(one: Chunk, other: Chunk) -> Chunk:
     return Chunk(one.id, tuple(name for name, _ in both), one.start, other.end, text)
 
 
-def _title(fields: Mapping[str, object], found: Sequence[Chunk], path: str) -> str:
+def title_of(fields: Mapping[str, object], found: Iterable[Chunk], path: str) -> str:
     named = fields.get("title") or fields.get("name")
     if isinstance(named, str) and named.strip():
         return named.strip()[:200]
@@ -139,7 +141,7 @@ def _title(fields: Mapping[str, object], found: Sequence[Chunk], path: str) -> s
     return first or name.rpartition(".")[0] or name
 
 
-def _day_of(fields: Mapping[str, object], path: str) -> str:
+def day_of(fields: Mapping[str, object], path: str) -> str:
     for key in ("updated", "date", "created"):
         value = fields.get(key)
         if isinstance(value, datetime):
@@ -158,7 +160,7 @@ def _valid(found: re.Match[str] | None) -> str:
         return ""
 
 
-def _audience(note: Note, path: str) -> tuple[Audience, tuple[Problem, ...]]:
+def audience_of(note: Note, path: str) -> tuple[Audience, tuple[Problem, ...]]:
     given = note.fields.get("audience")
     for known in AUDIENCES:
         if given == known:
@@ -174,7 +176,7 @@ def _audience(note: Note, path: str) -> tuple[Audience, tuple[Problem, ...]]:
     return ("group" if folder in _FOR_GROUPS else "owner"), ()
 
 
-def _names(value: object) -> tuple[str, ...]:
+def names_in(value: object) -> tuple[str, ...]:
     """A name or a list of names, as people write them in frontmatter."""
     values = value if isinstance(value, list) else [] if value is None else [value]
     return tuple(dict.fromkeys(name for item in values if (name := str(item).strip())))
@@ -204,15 +206,16 @@ def _conversation(path: str, transcript: Transcript, text: str) -> Document:
         path=path,
         category="conversation",
         audience="owner",
-        agents=_names(fields.get("agent")),
+        agents=names_in(fields.get("agent")),
         conversation=str(fields.get("session_key") or ""),
         archived=path.startswith("archive/"),
         title=transcript.title,
-        day=passages[0].day if passages else _day_of(fields, path),
-        tags=_names(fields.get("tags")),
+        day=passages[0].day if passages else day_of(fields, path),
+        tags=names_in(fields.get("tags")),
         lines=_lines(text),
         passages=passages,
         problems=transcript.problems,
+        links=links_of(path, text),
     )
 
 
@@ -233,6 +236,49 @@ def _speaker(turn: Turn) -> str:
 
 
 # Both
+
+_LINK = re.compile(
+    r"\[\[([^\[\]|#\n]{1,200})"  # [[name]], [[name|shown]]
+    r"|\]\(<?([^()<>\s]{1,400}\.(?:md|markdown|txt))[)#>]"  # [shown](path.md)
+    r"|(?<![\w./-])((?:knowledge|topics|archive|raw)/[\w./@+-]{1,400}\.(?:md|markdown|txt))\b"
+)
+_MOST_LINKS = 500
+
+
+def links_of(path: str, text: str) -> tuple[str, ...]:
+    """What a file points to: paths of the home, and [[names]] that may stand for any file so called."""
+    if ".md" not in text and "[[" not in text and ".txt" not in text:
+        return ()
+    found: dict[str, None] = {}
+    for link in _LINK.finditer(text):
+        name, relative, plain = link.groups()
+        target = f"[[{fold(name.strip())}]]" if name else plain or _beside(path, relative)
+        if target and target != path and target != named(path):
+            found[target] = None
+        if len(found) >= _MOST_LINKS:
+            break
+    return tuple(found)
+
+
+def named(path: str) -> str:
+    """A file as a wiki link names it."""
+    stem = path.rpartition("/")[2].rpartition(".")[0]
+    return f"[[{fold(stem)}]]"
+
+
+def _beside(path: str, link: str) -> str:
+    """The path that a link in the file at `path` leads to; empty if it leaves the home."""
+    if ":" in link or link.startswith("/"):
+        return ""
+    parts = [] if link.startswith(("knowledge/", "topics/", "archive/", "raw/")) else path.split("/")[:-1]
+    for part in link.split("/"):
+        if part == ".." and not parts:
+            return ""
+        if part == "..":
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/".join(parts)
 
 
 def _lines(text: str) -> int:

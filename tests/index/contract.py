@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tacit.index.protocol import Index, IndexUnavailable
+from tacit.index.protocol import NEIGHBOURS, Index, IndexUnavailable
 from tacit.model.search import AUDIENCES, CATEGORIES, EVERYTHING, Document, Passage, Scope, Scored, Stamp
 from tacit.text.query import understand
 from tests.hostile import SHAPES, hostile
@@ -239,6 +239,10 @@ def _hostile_documents(draw: st.DrawFn) -> list[Document]:
 
 def whole(text: str) -> str:
     return "".join("\ufffd" if "\ud800" <= letter <= "\udfff" else letter for letter in text)
+
+
+def _turn(at: int, turn: int, text: str) -> Passage:
+    return Passage(text, at + 1, at + 1, (), "2026-01-02", "Ana", turn, (at, at + 1))
 
 
 class Score(NamedTuple):
@@ -730,6 +734,41 @@ class IndexContract:
         put(index, note("b.md", "12345"), note("a.md", "12345", "12345"))
         assert index.unembedded(10) == []
 
+    def test_what_comes_in_the_place_of_the_last_waits_for_its_vector(self, index: Index) -> None:
+        given = {"": vector(*range(8))}
+        put(index, note("a.md", "clay"), note("b.md", "ash", "slip"))
+        embed(index, given)
+        assert index.unembedded(10) == []
+        put(index, gone=["b.md"])
+        put(index, note("c.md", "glaze"))
+        assert not index.has_all_vectors()
+        assert embed(index, given) == ["glaze"]
+        assert index.unembedded(10) == []
+        assert index.has_all_vectors()
+        assert sorted(by_vector(index, vector(*range(8)))) == [("a.md", 0), ("c.md", 0)]
+
+    def test_texts_wait_until_all_of_them_have_come(self, index: Index) -> None:
+        texts = ["clay", "ash", "clay", "slip", "ash", "glaze"]
+        put(index, note("a.md", *texts))
+        index.use_embedder("by hand")
+        seen: list[str] = []
+        while waiting := index.unembedded(2):
+            assert len(waiting) <= 2
+            assert not index.has_all_vectors()
+            seen += [text for _, text in waiting]
+            index.keep({digest: vector(*range(8)) for digest, _ in waiting})
+        assert sorted(seen) == sorted(set(texts))
+        assert index.facts().embedded == len(texts)
+
+    def test_a_text_that_loses_its_vector_is_near_nothing(self, index: Index) -> None:
+        put(index, note("a.md", "clay"), note("b.md", "ash"))
+        index.use_embedder("by hand")
+        waiting = dict(index.unembedded(10))
+        index.keep(dict.fromkeys(waiting, vector(*range(8))))
+        index.keep({digest: None for digest, text in waiting.items() if text == "ash"})
+        assert by_vector(index, vector(*range(8))) == [("a.md", 0)]
+        assert index.facts().embedded == 1
+
     def test_nothing_is_embedded_twice(self, index: Index) -> None:
         put(index, note("a.md", "clay", "ash"))
         given = {"clay": vector(*[1] * 8), "ash": vector(*[-1] * 8), "slip": vector(*[1, -1] * 4)}
@@ -845,6 +884,77 @@ class IndexContract:
             ids[2]: "Ana: three Deniz: four Ana: five",
         }
         assert index.windows([]) == {}
+
+    def test_a_passage_is_given_among_its_neighbours(self, index: Index) -> None:
+        said = [("Ana", "one"), ("Deniz", "two"), ("Ana", "three"), ("Deniz", "four"), ("Ana", "five")]
+        put(index, talk("t.md", *said), note("a.md", "clay", "ash", "slip"), note("b.md", "alone"))
+        found = index.around([("t.md", 1), ("t.md", 4), ("a.md", 2), ("b.md", 1)], before=2, after=1)
+        assert {place: [one.passage.text for one in near] for place, near in found.items()} == {
+            ("t.md", 1): ["one", "two"],
+            ("t.md", 4): ["two", "three", "four", "five"],
+            ("a.md", 2): ["clay", "ash", "slip"],
+            ("b.md", 1): ["alone"],
+        }
+
+    def test_neighbours_are_given_as_they_are_stored(self, index: Index) -> None:
+        put(index, talk("t.md", ("Ana", "one"), ("Deniz", "two"), title="Pots", day="2026-03-04"))
+        near = index.around([("t.md", 1)], after=1)["t.md", 1]
+        assert near == list(index.stored([one.id for one in near]).values())
+        assert [(one.path, one.title, one.passage.speaker) for one in near] == [
+            ("t.md", "Pots", "Ana"),
+            ("t.md", "Pots", "Deniz"),
+        ]
+
+    def test_a_message_in_several_passages_is_given_complete_and_counts_once(self, index: Index) -> None:
+        said = [(3, "before"), (7, "begins"), (7, "goes on"), (7, "ends"), (8, "after"), (9, "later")]
+        put(index, document("t.md", [_turn(at, *one) for at, one in enumerate(said)]))
+        for line in (2, 3, 4):
+            near = index.around([("t.md", line)])["t.md", line]
+            assert [one.passage.text for one in near] == ["begins", "goes on", "ends"]
+        near = index.around([("t.md", 3)], before=1, after=1)["t.md", 3]
+        assert [one.passage.text for one in near] == ["before", "begins", "goes on", "ends", "after"]
+        near = index.around([("t.md", 5)], before=1)["t.md", 5]
+        assert [one.passage.text for one in near] == ["begins", "goes on", "ends", "after"]
+
+    def test_of_passages_on_one_line_all_are_given(self, index: Index) -> None:
+        passages = [
+            passage._replace(first_line=1) for passage in note("a.md", "clay", "ash", "slip").passages
+        ]
+        put(index, document("a.md", passages))
+        assert [one.passage.text for one in index.around([("a.md", 1)])["a.md", 1]] == ["clay", "ash", "slip"]
+
+    def test_of_a_book_in_one_message_the_passages_close_by_are_given(self, index: Index) -> None:
+        put(index, document("t.md", [_turn(at, 1, f"page {at}") for at in range(4 * NEIGHBOURS)]))
+        near = index.around([("t.md", 1)], after=1)["t.md", 1]
+        assert [one.passage.text for one in near] == [f"page {at}" for at in range(NEIGHBOURS + 1)]
+
+    def test_what_is_not_there_has_no_neighbours(self, index: Index) -> None:
+        put(index, note("a.md", "clay"))
+        places = [("a.md", 2), ("b.md", 1), ("", 0), ("\ud800", 1), ("a\0.md", -1)]
+        assert index.around(places, 3, 3) == {}
+        assert index.around([]) == {}
+        assert index.around([("a.md", 1)], -5, -5).keys() == {("a.md", 1)}
+
+    def test_what_others_write_meanwhile_is_seen_afterwards(self, index: Index, other: Index) -> None:
+        put(index, note("a.md", "clay"))
+        with index.unmoving(), index.unmoving():
+            assert index.frequency("clay") == 1.0
+            put(other, note("b.md", "ash"), gone=["a.md"])
+            assert by_words(index, "clay") == [("a.md", 0)]
+            assert index.frequency("ash") == 0.0
+            assert list(index.stamps()) == ["a.md"]
+        assert by_words(index, "clay") == []
+        assert index.frequency("ash") == 1.0
+        put(index, note("c.md", "slip"))
+        assert by_words(index, "slip") == [("c.md", 0)]
+
+    def test_a_question_that_fails_leaves_the_index_free(self, index: Index) -> None:
+        put(index, note("a.md", "clay"))
+        with pytest.raises(ZeroDivisionError), index.unmoving():
+            index.lexical(["clay"], EVERYTHING, 1 // len(index.names()))
+        put(index, note("b.md", "ash"))
+        assert by_words(index, "ash") == [("b.md", 0)]
+        assert index.frequency("ash") == 0.5
 
     def _one(self, index: Index, path: str, word: str) -> int:
         (found,) = index.lexical([word], Scope(under=path), 10)
@@ -1166,6 +1276,9 @@ class IndexContract:
         assert len(near) == index.facts().passages
         stored = index.stored([one.id for one in near])
         index.windows(stored)
+        around = index.around([(one.path, one.passage.first_line) for one in stored.values()], 1, 1)
+        for one in stored.values():
+            assert one in around[one.path, one.passage.first_line]
         texts = sorted(whole(passage.text) for one in documents for passage in one.passages)
         assert sorted(one.passage.text for one in stored.values()) == texts
         index.lexical(terms, EVERYTHING, 10)

@@ -49,5 +49,6 @@ def where_of(index: SqliteIndex) -> dict[int, Place]:
 def left_behind(index: SqliteIndex) -> list[tuple[Any, ...]]:
     return [
         *rows(index, "SELECT id FROM knowledge_vec WHERE id NOT IN (SELECT id FROM passages)"),
+        *rows(index, "SELECT id FROM knowledge_vec WHERE vector NOT IN (SELECT id FROM embedded)"),
         *rows(index, "SELECT id FROM passages WHERE file NOT IN (SELECT id FROM knowledge_meta)"),
     ]

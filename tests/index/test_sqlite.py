@@ -35,6 +35,7 @@ class TestInMemory(IndexContract):
     test_an_index_holds_what_it_held_when_it_is_opened_again = None  # type: ignore[assignment]
     test_two_who_have_it_open_see_each_others_changes = None  # type: ignore[assignment]
     test_vectors_of_two_embedders_never_mix = None  # type: ignore[assignment]
+    test_what_others_write_meanwhile_is_seen_afterwards = None  # type: ignore[assignment]
 
     @pytest.fixture
     def make_index(self) -> Iterator[MakeIndex]:

@@ -270,6 +270,14 @@ def test_the_parts_of_each_hit_add_up(question: str, reading: bool) -> None:
     assert [hit.score for hit in found.hits] == sorted((hit.score for hit in found.hits), reverse=True)
 
 
+def test_hits_without_snippets_are_the_same_otherwise() -> None:
+    engine = engine_of(NOTES, Meaning())
+    full, bare = find(engine, "car tyres"), find(engine, "car tyres", snippets=False)
+    assert full.hits
+    assert all(hit.snippet and hit.why for hit in full.hits)
+    assert bare.hits == tuple(replace(hit, snippet="", why=replace(hit.why, words=())) for hit in full.hits)
+
+
 def test_each_hit_says_which_words_were_found_in_it() -> None:
     found = find(engine_of(NOTES), "the tyres of an automobile, and a kitten")
     assert {hit.path: hit.why.words for hit in found.hits} == {

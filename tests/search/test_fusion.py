@@ -145,9 +145,23 @@ def test_what_differs_by_less_than_arithmetic_does_is_equal() -> None:
 def test_there_are_as_many_as_were_wanted(limit: int, count: int) -> None:
     scores = {1: 3.0, 2: 2.0, 3: 1.0}
     assert best(scores, {}, limit) == [1, 2, 3][:count]
-    assert top(scores, whys_of(scores), limit) == [1, 2, 3][:count]
+    assert top(scores, limit) == [1, 2, 3][:count]
 
 
 def test_equals_at_the_cut_are_all_kept_for_the_files_to_decide() -> None:
     scores = {1: 3.0, 2: 1.0, 3: 1.0, 4: 1.0, 5: 0.5}
-    assert sorted(top(scores, whys_of(scores), 2)) == [1, 2, 3, 4]
+    assert sorted(top(scores, 2)) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 9])
+def test_the_reasons_of_the_best_are_the_same_without_the_others(count: int) -> None:
+    found = candidates([(1, 9.0), (2, 4.0), (3, 1.0)], [(4, 0.9), (2, 0.5)], [(1, 0.1), (3, 0.2)])
+    whys = fuse(found, 0.4, 0.6)
+    kept = top({one: why.score for one, why in whys.items()}, count)
+    assert fuse(found, 0.4, 0.6, count) == {one: whys[one] for one in kept}
+    assert len(kept) == min(count, 4)
+
+
+def test_nothing_but_the_score_decides_the_order_at_first() -> None:
+    whys = fuse(candidates([(1, 9.0), (2, 4.0)]), 0.4, 0.6)
+    assert all(why.standing == why.score for why in whys.values())

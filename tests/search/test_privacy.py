@@ -129,8 +129,8 @@ def searched(memory: Memory, key: str | None) -> set[str]:
         (DIRECT, ANYONE),
         ("agent:main:telegram:direct:666", ANYONE),
         ("agent:werkbank:telegram:direct:666", ANYONE | {"quince"}),
-        ("agent:main:subagent:0c1d", ANYONE),
-        ("agent:main:cron:daily", ANYONE),
+        ("agent:main:subagent:0c1d", FOR_GROUPS),
+        ("agent:main:cron:daily", WORDS - OF_BENCH),
     ],
 )
 def test_each_session_sees_what_it_may_and_nothing_else(

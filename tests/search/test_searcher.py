@@ -36,10 +36,10 @@ class Watched(files.Tree):
         self.paths: list[str] = []
         self.before: Callable[[str], None] = lambda path: None
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, most: int = -1) -> bytes:
         self.paths.append(path)
         self.before(path)
-        return super().read(path)
+        return super().read(path, most)
 
 
 Make = Callable[..., Searcher]
@@ -400,6 +400,60 @@ def test_a_damaged_index_that_cannot_be_set_aside_leaves_it_to_the_files(
     found = searcher.find("zebra")
     assert paths(found) == [A]
     assert found.channels == ("scan",)
+
+
+def test_an_index_that_proves_damaged_when_vectors_are_due_is_built_anew(home: Path, make: Make) -> None:
+    put(home, A, "A car.\n")
+    searcher = make(Meaning())
+    searcher.update()
+    with closing(sqlite3.connect(searcher.file)) as db:
+        db.execute("UPDATE about SET value = 'x' WHERE key = 'embedded_to'")
+        db.commit()
+    done = searcher.update()
+    assert any("memory.db.aside" in note for note in done.notes)
+    assert done.report.read
+    assert done.facts
+    assert done.embedded == done.facts.passages
+
+
+def test_an_index_that_proves_damaged_when_it_is_counted_is_built_anew(home: Path, make: Make) -> None:
+    put(home, A, "A car.\n")
+    searcher = make()
+    searcher.update()
+    with closing(sqlite3.connect(searcher.file)) as db:
+        db.execute("DELETE FROM about WHERE key = 'embedder'")
+        db.commit()
+    done = searcher.update()
+    assert any("memory.db.aside" in note for note in done.notes)
+    assert done.facts
+    assert done.facts.files == done.report.read > 0
+
+
+# Neighbours
+
+
+def test_a_hit_is_given_with_what_stands_around_it(home: Path, make: Make) -> None:
+    said = [f"## Part {number}\n\n" + f"Clay number {number}. " * 40 for number in range(5)]
+    put(home, A, "\n\n".join(said))
+    searcher = make()
+    hit = next(hit for hit in searcher.find('"Part 2"').hits if "Part 2" in hit.text)
+    place = (hit.path, hit.lines[0])
+    near = searcher.around([place, (B, 1)], before=1, after=1)
+    assert near.keys() == {place}
+    assert [one.passage.text[:9] for one in near[place]] == ["## Part 1", "## Part 2", "## Part 3"]
+    assert [one.passage.text for one in searcher.around([place])[place]] == [hit.text]
+
+
+def test_nothing_stands_around_a_hit_whose_index_cannot_say(home: Path, make: Make) -> None:
+    put(home, A, "A zebra.\n")
+    searcher = make()
+    searcher.update()
+    assert searcher.around([(A, 1)])
+    searcher.close()
+    searcher.file.write_bytes(b"no database" * 100)
+    assert searcher.around([(A, 1)]) == {}
+    assert paths(searcher.find("zebra")) == [A]
+    assert searcher.around([(A, 1)]).keys() == {(A, 1)}
 
 
 def test_a_lock_that_cannot_be_made_leaves_it_to_the_files(
