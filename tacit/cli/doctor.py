@@ -1,4 +1,4 @@
-"""Look at config, files, repository, hooks and sessions, and say what is wrong and what mends it.
+"""Look at config, files, repository, hooks, sessions and topics, and say what is wrong and what mends it.
 
 Changes nothing. Exit code 1 when there is an error (not for warnings).
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Collection
 
-from tacit.app import load_config
-from tacit.cli import output
+from tacit.app import load_config, memory_of, now
+from tacit.cli import output, playbooks
 from tacit.cli.dispatch import home_option, json_option, quiet_option
 from tacit.config import Config
-from tacit.errors import ConfigError
+from tacit.errors import ConfigError, TacitError
 from tacit.model.problems import Problem
 from tacit.store.checkup import Check, checkup
 from tacit.store.home import Home, locate
@@ -29,6 +30,7 @@ def run(options: argparse.Namespace) -> int:
     config, first = _config(home)
     with output.progress("looking at transcripts", quiet=options.quiet or options.json) as tick:
         checks = [first, *checkup(home, config, tick)]
+    checks.append(_topics(home, config, {problem for check in checks for problem in check.problems}))
     failed = any(problem.level == "error" for check in checks for problem in check.problems)
     if options.json:
         output.dump([_value(check) for check in checks])
@@ -46,6 +48,16 @@ def _config(home: Home) -> tuple[Config, Check]:
         )
     changed = sum(origin != "default" for origin in loaded.origins.values())
     return loaded.config, Check("config", f"{changed} keys set", loaded.problems)
+
+
+def _topics(home: Home, config: Config, told: Collection[Problem]) -> Check:
+    """Without what was told already: topics are notes as well."""
+    try:
+        memory = memory_of(home, config, now)
+        found = [problem for problem in playbooks.problems(memory) if problem not in told]
+        return Check("topics", output.plural(len(memory.turns.topics().topics), "topic"), tuple(found))
+    except (TacitError, OSError) as error:
+        return Check("topics", "not looked at", (Problem("topics", str(error)),))
 
 
 def _print(checks: list[Check], *, quiet: bool) -> None:

@@ -237,3 +237,39 @@ def test_cli_doctor_says_when_the_users_own_setting_keeps_hooks_from_running(
     settings.rename(home.parent / ".gitconfig")
     done = tacit("doctor", env={"HOME": str(home.parent), "XDG_CONFIG_HOME": str(home.parent / "none")})
     assert "are not run: your core.hooksPath is /somewhere/hooks." in done.stdout
+
+
+def test_cli_doctor_counts_topics_and_names_what_is_wrong_with_them(home: Path, tacit: Tacit) -> None:
+    assert "ok     topics      1 topic\n" in tacit("doctor").stdout
+    good = (
+        "---\ntype: topic\ntriggers: [kiln]\nsubscriptions: [knowledge/none.md]\n---\n# Kiln\nRing Hanna.\n"
+    )
+    (home / "topics" / "kiln.md").write_text(good)
+    done = tacit("doctor")
+    assert done.code == 0
+    assert (
+        "look   topics      2 topics\n       topics/kiln.md:4: It subscribes to knowledge/none.md"
+        in done.stdout
+    )
+    (home / "topics" / "bad.md").write_text(good.replace("kiln", "'a(?!b)'"))
+    (home / "topics" / "link.md").symlink_to(home / "topics" / "kiln.md")
+    before = fingerprint(home)
+    done = tacit("doctor", "--quiet")
+    assert done.code == 1
+    assert "error  topics      3 topics\n" in done.stdout
+    assert "RE2 has no lookahead" in done.stdout
+    assert "topics/link.md: is a link" in done.stdout
+    assert fingerprint(home) == before
+
+
+def test_cli_doctor_tells_of_a_topic_that_is_no_good_note_once(home: Path, tacit: Tacit) -> None:
+    (home / "topics" / "broken.md").write_text("---\na: [\n---\n")
+    done = tacit("doctor")
+    assert done.code == 1
+    assert done.stdout.count("topics/broken.md:3:") == 1
+
+
+def test_cli_doctor_looks_at_topics_though_the_config_is_broken(home: Path, tacit: Tacit) -> None:
+    broken_config(home)
+    (home / "topics" / "empty.md").write_text("")
+    assert "topics/empty.md: There is nothing in it" in tacit("doctor").stdout

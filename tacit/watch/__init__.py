@@ -1,0 +1,1 @@
+"""What wakes topics: three tiers, each narrower, and the log of what they decided."""
