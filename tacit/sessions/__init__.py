@@ -1,0 +1,1 @@
+"""What kind of conversation a session is, and which of its messages are worth searching for."""
