@@ -1,0 +1,1 @@
+"""What becomes of conversations: lines worth keeping, proposed and never written here."""
