@@ -1,0 +1,354 @@
+"""The receipt log: what every turn was given and why, one JSON line each, in `.tacit/receipts`.
+
+What must stay true:
+- a receipt is added by one write of one whole line, so processes that add at the same time never mix lines;
+- a turn never waits for the disk (nothing is synced) and never fails because its receipt cannot be kept;
+- the log stays small: files of at most 4 MB, 64 MB in all, the oldest go first;
+- what cannot be read (a torn line, a line of some other program) is passed over.
+
+Files are numbered in the order they were begun, `000012-2026-11-02.jsonl`, and hold no receipt of a later day
+than their name says. Newest first means last added first, whatever the clocks said.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import NamedTuple
+
+from tacit.errors import DiskError, UsageError
+from tacit.model.context import Receipt
+from tacit.store.files import explained
+from tacit.store.home import Home
+from tacit.text.receipts import line_of, receipt_of
+
+FILE_LIMIT = 4_000_000
+ALL_LIMIT = 64_000_000
+_FILES = 1000  # days without much talk make small files; to list them is part of every turn
+_BLOCK = 65_536
+_SESSIONS = 64  # that `Given` remembers
+_NAME = re.compile(r"(\d{6})-(\d{4}-\d\d-\d\d)\.jsonl")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # no letter that looks like another; they sort as numbers
+_TIME, _RANDOM = 9, 4  # digits of an id
+_HEAD = re.compile(rb'\{"id":"([^"\\]*)"')
+
+
+def new_id(now: datetime, token: int) -> str:
+    """The millisecond and four random characters. Ids sort by time; the last four tell neighbours apart."""
+    return _base32(int(now.timestamp() * 1000), _TIME) + _base32(token, _RANDOM)
+
+
+def _base32(number: int, digits: int) -> str:
+    return "".join(_DIGITS[number >> 5 * place & 31] for place in reversed(range(digits)))
+
+
+# Adding
+
+
+def append(home: Home, receipt: Receipt) -> str:
+    """Empty, or why it could not be kept. Never raises: a turn goes on without its receipt."""
+    try:
+        with explained("keep the receipt"):
+            _append(home, line_of(receipt), _day(receipt.at))
+    except DiskError as error:
+        return str(error)
+    except OSError as error:
+        return f"Could not keep the receipt: {error.strerror or error}. Look at .tacit/receipts in the home."
+    return ""
+
+
+def _append(home: Home, line: bytes, day: str) -> None:
+    for folder in (home.private, _folder(home)):
+        with suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+    with _opened(home) as directory:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        fd = os.open(_current(directory, day, len(line)), flags, 0o600, dir_fd=directory)
+        try:
+            _write(fd, line)
+        finally:
+            os.close(fd)
+
+
+def _write(fd: int, line: bytes) -> None:
+    info = os.fstat(fd)
+    if not stat.S_ISREG(info.st_mode):
+        raise OSError(errno.EINVAL, "there is something in the log's place that is not a file")
+    if info.st_size and os.pread(fd, 1, info.st_size - 1) != b"\n":
+        line = b"\n" + line  # what a full disk tore must not take this line with it
+    if os.write(fd, line) < len(line):
+        raise OSError(errno.ENOSPC, "only a part could be written")
+
+
+def _current(directory: int, day: str, size: int) -> str:
+    """The file to add to: the last one, or a new one for a new day or when the last is full."""
+    names = _names(directory)
+    if not names:
+        return f"000001-{day}.jsonl"
+    last = names[-1]
+    if day <= _day_of(last) and _size(directory, last) + size <= FILE_LIMIT:
+        return last
+    _make_room(directory, names)
+    return f"{int(last[:6]) + 1:06}-{max(day, _day_of(last))}.jsonl"
+
+
+def _make_room(directory: int, names: list[str]) -> None:
+    """For one more file."""
+    sizes = [_size(directory, name) for name in names]
+    total = sum(sizes)
+    for at, (name, size) in enumerate(zip(names, sizes, strict=True)):
+        if total <= ALL_LIMIT - FILE_LIMIT and len(names) - at < _FILES:
+            break
+        with suppress(FileNotFoundError):  # another process makes room as well
+            os.unlink(name, dir_fd=directory)
+        total -= size
+
+
+def _day(at: str) -> str:
+    return at[:10] if _DAY.fullmatch(at[:10]) else "0001-01-01"
+
+
+# Asking, newest first
+
+
+def last(
+    home: Home,
+    *,
+    session_key: str | None = None,
+    trial: bool | None = None,
+    since: datetime | None = None,
+) -> Receipt | None:
+    return next(of_session(home, session_key, trial=trial, since=since), None)
+
+
+def recent(home: Home, n: int, session_key: str | None = None) -> list[Receipt]:
+    return list(islice(of_session(home, session_key), n))
+
+
+def of_session(
+    home: Home,
+    session_key: str | None,
+    *,
+    session_id: str | None = None,
+    trial: bool | None = None,
+    since: datetime | None = None,
+) -> Iterator[Receipt]:
+    """None stands for any. With `since`, files of earlier days are not opened: in a full log that is the
+    difference between one and sixty milliseconds for a session that has no receipt."""
+    for line in _lines(home, b"" if session_key is None else _needle(session_key), since):
+        receipt = receipt_of(line)
+        if (
+            receipt is not None
+            and session_key in (None, receipt.session_key)
+            and session_id in (None, receipt.session_id)
+            and trial in (None, receipt.trial)
+            and (since is None or _is_since(receipt.at, since))
+        ):
+            yield receipt
+
+
+def by_id(home: Home, wanted: str) -> Receipt | None:
+    """By its id, or by four or more characters with which it begins or ends, if no other one does."""
+    wanted = wanted.strip().lower()
+    if len(wanted) < 4:
+        raise UsageError(f"{wanted!r} is too short for the id of a receipt. Give at least four characters.")
+    found: dict[str, bytes] = {}
+    for line in _lines(home, _needle(wanted)):
+        name = _id_of(line)
+        if name == wanted:
+            return receipt_of(line)
+        if name.startswith(wanted) or name.endswith(wanted):
+            found.setdefault(name, line)
+    if len(found) > 1:
+        some = ", ".join(list(found)[:5]) + (" …" if len(found) > 5 else "")
+        raise UsageError(f"{wanted!r} may be any of {len(found)} receipts: {some}. Give more of it.")
+    return next((receipt_of(line) for line in found.values()), None)
+
+
+def _id_of(line: bytes) -> str:
+    """Without reading the rest, where it stands in front."""
+    if head := _HEAD.match(line):
+        return head[1].decode("ascii", "replace")
+    receipt = receipt_of(line)
+    return receipt.id if receipt else ""
+
+
+def _needle(text: str) -> bytes:
+    """The text as it stands in a line. A line without it need not be read."""
+    return json.dumps(text)[1:-1].encode()
+
+
+def _lines(home: Home, needle: bytes, since: datetime | None = None) -> Iterator[bytes]:
+    with suppress(FileNotFoundError, NotADirectoryError), _opened(home) as directory:
+        for name in reversed(_names(directory, since)):
+            with suppress(FileNotFoundError), _plain_file(directory, name) as fd:
+                yield from (line for line in _backwards(fd) if line and needle in line)
+
+
+def _backwards(fd: int) -> Iterator[bytes]:
+    end, rest = os.fstat(fd).st_size, b""
+    while end > 0:
+        start = max(0, end - _BLOCK)
+        first, *lines = (os.pread(fd, end - start, start) + rest).split(b"\n")
+        yield from reversed(lines)
+        end, rest = start, first
+    yield rest
+
+
+# What a session was given
+
+
+class Given:
+    """Which passages a session was given before. Reads only what is new in the log since it last looked."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._sessions: dict[tuple[str, str], _Session] = {}
+        self._mutex = threading.Lock()
+
+    def seen(self, session_key: str, session_id: str = "", since: datetime | None = None) -> dict[str, int]:
+        """Digests of what was retrieved for this session, and how many turns ago; 1 is the turn before.
+
+        An empty session id stands for all sessions of the key. A log that cannot be read gave nothing: a
+        passage that comes twice does less harm than a turn without any.
+        """
+        return _ago(self._turns(session_key, session_id, since), lambda turn: turn.digests)
+
+    def labels(self, session_key: str, session_id: str = "", since: datetime | None = None) -> dict[str, int]:
+        """Labels of everything else it was given, topics among them, and how many turns ago."""
+        return _ago(self._turns(session_key, session_id, since), lambda turn: turn.labels)
+
+    def _turns(self, session_key: str, session_id: str, since: datetime | None) -> list[_Turn]:
+        with self._mutex:
+            session = self._sessions.pop((session_key, session_id), None)
+            session = session or _Session(session_key, session_id)
+            self._sessions[session_key, session_id] = session  # the last one asked for stands last
+            if len(self._sessions) > _SESSIONS:
+                del self._sessions[next(iter(self._sessions))]
+            with suppress(OSError), _opened(self._home) as directory:
+                session.look(directory, since)
+            return [turn for turn in session.turns if since is None or _is_since(turn.at, since)]
+
+
+def seen(home: Home, session_key: str, session_id: str = "", since: datetime | None = None) -> dict[str, int]:
+    return Given(home).seen(session_key, session_id, since)
+
+
+class _Turn(NamedTuple):
+    file: str
+    offset: int
+    at: str
+    digests: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+class _Session:
+    def __init__(self, key: str, id_: str) -> None:
+        self._key, self._id = key, id_
+        self._needle = _needle(key)
+        self._read: dict[tuple[str, int], int] = {}  # up to where, by name and inode
+        self.turns: list[_Turn] = []
+
+    def look(self, directory: int, since: datetime | None) -> None:
+        for name in _names(directory, since):
+            with suppress(FileNotFoundError):  # too old since it was listed
+                self._look_into(directory, name)
+        self.turns.sort()  # an earlier `since` adds older ones
+
+    def _look_into(self, directory: int, name: str) -> None:
+        info = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        done = self._read.get((name, info.st_ino), 0)
+        if info.st_size > done:
+            with _plain_file(directory, name) as fd:
+                data = os.pread(fd, info.st_size - done, done)
+            self._read[name, info.st_ino] = done + self._take(name, done, data)
+
+    def _take(self, name: str, offset: int, data: bytes) -> int:
+        """How much of it are whole lines."""
+        whole = data.rfind(b"\n") + 1
+        if self._needle in data:
+            for line in data[:whole].splitlines(keepends=True):
+                if self._needle in line and (found := self._turn(line)):
+                    self.turns.append(_Turn(name, offset, *found))
+                offset += len(line)
+        return whole
+
+    def _turn(self, line: bytes) -> tuple[str, tuple[str, ...], tuple[str, ...]] | None:
+        """When it was and what it gave, if it was a turn of ours. The rest of the receipt is not looked at,
+        which takes a third of the time."""
+        try:
+            data = json.loads(line)
+            is_ours = data["session_key"] == self._key and self._id in ("", data["session_id"])
+            if not is_ours or data.get("trial"):
+                return None
+            retrieved = [part for part in data["sections"] if part["slot"] == "knowledge"]
+            others = [part for part in data["sections"] if part["slot"] != "knowledge"]
+            digests = tuple(str(part["digest"]) for part in retrieved if part.get("digest"))
+            return str(data["at"]), digests, tuple(str(part["label"]) for part in others)
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+            return None
+
+
+def _ago(turns: Sequence[_Turn], of: Callable[[_Turn], tuple[str, ...]]) -> dict[str, int]:
+    """What each turn had, and how many turns ago it was there last."""
+    return {item: len(turns) - at for at, turn in enumerate(turns) for item in of(turn)}
+
+
+def _is_since(at: str, since: datetime) -> bool:
+    try:
+        return datetime.fromisoformat(at).astimezone() >= since.astimezone()
+    except (ValueError, OverflowError):
+        return False
+
+
+# The folder
+
+
+def _folder(home: Home) -> str:
+    return os.fspath(home.private / "receipts")
+
+
+@contextmanager
+def _opened(home: Home) -> Iterator[int]:
+    fd = os.open(_folder(home), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def _plain_file(directory: int, name: str) -> Iterator[int]:
+    # O_NONBLOCK: opening a FIFO that somebody put there must not wait for a writer.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    fd = os.open(name, flags, dir_fd=directory)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _names(directory: int, since: datetime | None = None) -> list[str]:
+    # Receipts carry the day of their own offset, which may be the day before.
+    first = "" if since is None else (since - timedelta(days=1)).date().isoformat()
+    return sorted(name for name in os.listdir(directory) if _NAME.fullmatch(name) and _day_of(name) >= first)
+
+
+def _day_of(name: str) -> str:
+    return name[7:17]
+
+
+def _size(directory: int, name: str) -> int:
+    try:
+        return os.stat(name, dir_fd=directory, follow_symlinks=False).st_size
+    except FileNotFoundError:
+        return 0
