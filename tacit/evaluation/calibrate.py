@@ -6,7 +6,8 @@ that two marks mean the same for every model:
 
     0.75   the best hit of one in twenty questions without an answer gets there; of those that the set itself
            calls unanswerable, which are about what the home does hold, one in twelve
-    0.12   half of the questions that another home answers get no further
+    0.12   more than a third of the questions that another home answers get no further; more would cost
+           evidence of questions that this home does answer
 
 How fast relevance falls from hit to hit is fitted on which of the first ten hits were right.
 """
@@ -21,7 +22,7 @@ from tacit.evaluation.run import Asked
 from tacit.search.calibration import background
 
 _STRONG, _GATE = 0.75, 0.12
-_FEW, _FEW_NEAR, _HALF = 0.95, 0.92, 0.5
+_FEW, _FEW_NEAR, _THIRD = 0.95, 0.92, 0.36
 _HITS = 10
 _ROUNDS = 50
 _RIDGE = 1.0  # holds constants near 0 that the data says little about
@@ -39,7 +40,7 @@ def fit(own: Sequence[Asked], foreign: Sequence[Asked]) -> dict[str, float]:
     unrelated_scores = [_dot(weights, row) for row in unrelated]
     near_scores = [_dot(weights, row) for row in near]
     strong = max(percentile(unrelated_scores, _FEW), percentile(near_scores, _FEW_NEAR) if near else -1e9)
-    gate = min(percentile(unrelated_scores, _HALF), strong - 0.1)
+    gate = min(percentile(unrelated_scores, _THIRD), strong - 0.1)
     scale = (_odds(_STRONG) - _odds(_GATE)) / (strong - gate)
     _, words, meaning, reading = (scale * weight for weight in weights)
     return {
