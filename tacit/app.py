@@ -8,10 +8,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tacit import config as configuration
 from tacit.config import Config, Loaded
-from tacit.embed.protocol import Embedder
+from tacit.embed.protocol import Embedder, EmbedderError
 from tacit.errors import ConfigError, TacitError
 from tacit.memory import Memory
 from tacit.search.parts import Parts, Reranker
@@ -19,6 +20,9 @@ from tacit.store import setup
 from tacit.store.home import CONFIG, Home, locate
 from tacit.store.hooks import program_path
 from tacit.store.trust import is_trusted
+
+if TYPE_CHECKING:
+    from tacit.watch.gate import GatedActivator
 
 
 def now() -> datetime:
@@ -33,10 +37,17 @@ def open_home(home: str | os.PathLike[str] | None = None, *, recover: bool = Tru
     """
     place = locate(None if home is None else os.fspath(home), os.environ).require()
     config = load_config(place).config
-    memory = Memory(place, config, zone=zone_of(config), now=now, parts=parts_of(config))
+    memory = memory_of(place, config, now)
     if recover:
         recover_quietly(memory)
     return memory
+
+
+def memory_of(home: Home, config: Config, now: Callable[[], datetime]) -> Memory:
+    """With the parts that the config names. Nothing is loaded before it is used."""
+    parts = parts_of(config)
+    gate = gate_of(home, config, parts)
+    return Memory(home, config, zone=zone_of(config), now=now, parts=parts, gate=gate)
 
 
 def recover_quietly(memory: Memory) -> None:
@@ -65,7 +76,7 @@ def load_config(home: Home) -> Loaded:
 
 
 def parts_of(config: Config) -> Parts:
-    """What to search with. Nothing is loaded before it is used."""
+    """What to search with."""
     wanted = config.search
 
     def embedder() -> Embedder | None:
@@ -79,6 +90,31 @@ def parts_of(config: Config) -> Parts:
         return choose_reranker(wanted.reranker)
 
     return Parts(embedder, reranker, wanted.bm25_weight, wanted.vector_weight)
+
+
+def gate_of(home: Home, config: Config, parts: Parts) -> Callable[[], GatedActivator]:
+    """Who is asked about topics in doubt: a chat model, else the cross-encoder of search, else a rule."""
+    wanted = config.watchers
+
+    def gate() -> GatedActivator:
+        from tacit.llm.chat import chat_or_why
+        from tacit.store.gatelog import GateCache
+        from tacit.watch.gate import GatedActivator
+
+        chat = chat_or_why(wanted.gate_model, os.environ) if wanted.gate_model else None
+        reranker = None
+        if chat is None:
+            with suppress(EmbedderError):  # search says so
+                reranker = parts.reranker()
+        return GatedActivator(
+            chat=chat,
+            reranker=reranker,
+            answers=GateCache(home),
+            threshold=wanted.similarity_threshold,
+            max_tokens=wanted.gate_max_tokens,
+        )
+
+    return gate
 
 
 def zone_of(config: Config) -> tzinfo | None:

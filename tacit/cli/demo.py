@@ -14,12 +14,14 @@ from datetime import datetime
 from pathlib import Path
 
 from tacit import sample
-from tacit.app import init_home, load_config, zone_of
+from tacit.app import init_home, load_config, memory_of
 from tacit.capture import Session
 from tacit.cli import output
 from tacit.cli.dispatch import home_option, quiet_option
+from tacit.cli.why import show
 from tacit.errors import UsageError
 from tacit.memory import Memory
+from tacit.model.context import Compiled
 from tacit.sample import Conversation, Turn
 from tacit.store import files
 from tacit.store.home import Home
@@ -54,11 +56,13 @@ def _show(root: Path, *, keep: bool, quiet: bool) -> int:
     memory = build(root, clock, quiet=quiet)
     _tell_contents(memory)
     output.say("\n2  A conversation, kept as it happens\n")
-    _live(memory, sample.live(), clock)
+    compiled = _live(memory, sample.live(), clock)
     output.say("\n3  Questions to it\n")
     _search(memory)
     output.say("\n4  What the home can say about itself\n")
     _questions(memory)
+    output.say("\n5  What the agent was given for that last message\n")
+    _given(compiled)
     _tell_where(root, keep=keep)
     return 0
 
@@ -81,7 +85,7 @@ def build(root: Path, clock: Clock, *, quiet: bool) -> Memory:
     home = init_home(root, now=clock)[0].home
     _add_settings(home)
     config = load_config(home).config
-    memory = Memory(home, config, zone=zone_of(config), now=clock)
+    memory = memory_of(home, config, clock)
     events: list[_Said | _Noted] = sorted([*_sessions(), *_notes()], key=lambda event: event.at)
     with output.progress("living four weeks", quiet=quiet) as tick:
         for number, event in enumerate(events, 1):
@@ -182,18 +186,27 @@ def end_session(session: Session, conversation: Conversation) -> None:
     )
 
 
-def _live(memory: Memory, conversation: Conversation, clock: Clock) -> None:
+def _live(memory: Memory, conversation: Conversation, clock: Clock) -> Compiled:
+    """Keep it turn by turn, and compile a prompt for its last message, as a host would."""
     session = open_session(memory, conversation)
     for turn in conversation.turns:
         clock.moment = turn.at
         number = keep(session, turn)
         output.say(f"   {number}  {turn.at:%H:%M}  {_line(turn)}")
+    *before, asked = conversation.turns
+    history = [(turn.role, turn.text) if turn.role else _as_tool(turn) for turn in before]
+    compiled = memory.turn(asked.text, session_key=conversation.session_key, history=history)
     clock.moment = conversation.ended
     sealed = session.end(conversation.ended, tags=conversation.tags)
     assert sealed is not None
     output.say(f"\n   sealed     {sealed.path}")
     output.say(f"   SHA-256    {sealed.sha256}")
     output.say(f"   committed  {(sealed.commit or sealed.waiting)[:12]}")
+    return compiled
+
+
+def _as_tool(turn: Turn) -> dict[str, str | None]:
+    return {"role": "tool", "name": turn.tool, "content": f"{turn.summary} → {turn.result}"}
 
 
 def _line(turn: Turn) -> str:
@@ -234,6 +247,7 @@ def _count(folder: Path) -> int:
 
 
 _ASKED = ("when does Reif go online?", "what does Deniz charge per hour", "who is on port 8417")
+_LINES = 3  # of each part of the prompt
 
 
 def _search(memory: Memory) -> None:
@@ -241,7 +255,27 @@ def _search(memory: Memory) -> None:
         output.say(f"   tacit search {question!r}")
         for hit in memory.search(question, limit=1):
             output.say(f"      {hit.path}:{hit.lines[0]}  {hit.day}")
-            output.say(f"      {_cut(' '.join(hit.snippet.split()))}\n")
+            for line in _marked(hit.snippet):
+                output.say(f"      {_cut(line)}")
+            output.say()
+
+
+def _marked(snippet: str) -> list[str]:
+    """The lines with the words that were asked for."""
+    lines = [line.strip(" …") for line in snippet.splitlines() if line.strip(" …")]
+    return [line for line in lines if "**" in line][:2] or lines[:1]
+
+
+def _given(compiled: Compiled) -> None:
+    """The beginning of each part of the prompt, then why it is there."""
+    for part in compiled.text.split("\n\n<!-- "):
+        lines = f"<!-- {part.removeprefix('<!-- ')}".splitlines()
+        for line in lines[: _LINES + 1]:
+            output.say(f"   {_cut(line)}")
+        if len(lines) > _LINES + 1:
+            output.say(f"   … {output.plural(len(lines) - _LINES - 1, 'more line')}")
+    output.say("\n   tacit why\n")
+    show(compiled.receipt)
 
 
 def _questions(memory: Memory) -> None:

@@ -176,13 +176,14 @@ _CODES = {
     "characters": "more characters than passages may have",
     "repeated": "given before in this session",
     "duplicate": "the same is there already",
-    "asleep": "topics that the gate did not let wake",
+    "asleep": "topics that stayed asleep",
     "missing": "no such file",
     "unsafe": "not a plain file of the home",
     "audience": "not for this audience",
     "agent": "belongs to another agent",
     "excluded": "never retrieved",
     "empty": "nothing is written in it",
+    "far": "far below the best",
     "weak": "too weak to stand alone",
     "gate": "not relevant enough",
 }
@@ -401,7 +402,8 @@ _RECKONED: Mapping[str, Callable[[Receipt, Dropped], str]] = {
     "slot": _slot_needed,
 }
 _NEEDED = {
-    "characters": "a higher context_compiler.max_injected_chars, or none",
+    "characters": "a higher context_compiler.max_injected_chars, or a budget of the turn's own",
+    "far": "a budget of the turn's own: then room that is left is filled",
     "repeated": "another text: the session has this one",
     "duplicate": "nothing: what it says is in the prompt",
     "asleep": "another decision; `tacit gate report` shows how the topic fares",

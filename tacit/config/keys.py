@@ -61,6 +61,10 @@ class ContextCompiler:
     journal_budget_kb: int = field(
         default=4, metadata=_rule("whole", "Most kilobytes of journal in a turn.", low=0, high=1024)
     )
+    projects_budget_kb: int = field(
+        default=1,
+        metadata=_rule("whole", "Most kilobytes of the list of active projects in a turn.", low=0, high=1024),
+    )
     topic_budget_kb: int = field(
         default=6,
         metadata=_rule("whole", "Most kilobytes of topics and what they subscribe to.", low=0, high=1024),
@@ -89,13 +93,30 @@ class ContextCompiler:
             choices=get_args(Loading),
         ),
     )
+    projects: Loading = field(
+        default="always",
+        metadata=_rule(
+            "choice",
+            "The list of active projects in the owner's sessions: loaded whole, as passages, or not at all.",
+            choices=get_args(Loading),
+        ),
+    )
     history_floor_share: float = field(
         default=0.25,
         metadata=_rule("number", "Share of the budget that the conversation always keeps.", low=0, high=0.9),
     )
+    knowledge_floor_share: float = field(
+        default=0.15,
+        metadata=_rule("number", "Share of the budget that retrieved passages always keep.", low=0, high=0.9),
+    )
     max_injected_chars: int = field(
         default=4000,
-        metadata=_rule("whole", "Most characters of retrieved passages in a turn.", low=0, high=1_000_000),
+        metadata=_rule(
+            "whole",
+            "Most characters of retrieved passages in a turn that names no budget of its own.",
+            low=0,
+            high=1_000_000,
+        ),
     )
     max_snippet_chars: int = field(
         default=800,
@@ -104,7 +125,10 @@ class ContextCompiler:
     half_life_days: float = field(
         default=7.0,
         metadata=_rule(
-            "number", "Days after which the bonus for being recent has halved.", low=0.1, high=36_500
+            "number",
+            "Days after which the small bonus of a recent journal page has halved.",
+            low=0.1,
+            high=36_500,
         ),
     )
 
@@ -308,6 +332,16 @@ class Inject:
         default=0.75,
         metadata=_rule(
             "number", "Relevance from which one passage is enough; below it two must agree.", low=0, high=1
+        ),
+    )
+    repeat_after_turns: int | None = field(
+        default=None,
+        metadata=_rule(
+            "whole",
+            "Turns after which a session may get a passage again; null gives it once, unless it changed.",
+            low=1,
+            high=10_000,
+            nullable=True,
         ),
     )
     cache_seconds: int = field(

@@ -18,6 +18,7 @@ from tacit.model.problems import Problem
 from tacit.model.search import EVERYTHING, Category, Found, Hit, Scope
 from tacit.model.turns import Closing, KnowledgeChange, Opening, Sealed, Transcript, Turn
 from tacit.search.parts import Parts
+from tacit.sessions.classify import classify, scope_of
 from tacit.store import files, transcripts
 from tacit.store import verify as proof
 from tacit.store.branches import prune_explored
@@ -32,7 +33,11 @@ from tacit.text import notes
 from tacit.text import transcript as form
 
 if TYPE_CHECKING:
+    from tacit.memory.turns import Turns
+    from tacit.model.context import Compiled
+    from tacit.model.topics import Event
     from tacit.search.searcher import Searcher
+    from tacit.watch.gate import GatedActivator
 
 _PATIENCE = 1.0  # seconds that opening a home may wait for somebody else's commit
 
@@ -64,9 +69,11 @@ class Memory:
         zone: tzinfo | None,
         now: Callable[[], datetime],
         parts: Parts | None = None,
+        gate: Callable[[], GatedActivator] | None = None,
     ) -> None:
         self.home, self.config = home, config
         self._parts = parts or Parts()
+        self._gate = gate
         self.git = Git(home.root)
         self.history = History(home, self.git, self._moment)
         self._committer = Committer(home, self.git, self._moment, _memory_limits(config))
@@ -88,7 +95,7 @@ class Memory:
         """Begin a conversation, or go on with one. A sealed one is never reopened: it continues in a new
         part. `detached`: no process stays alive between its messages, so nobody holds it open."""
         record = self._resumed(session_id) if session_id else None
-        agent = record.opening.agent if record else agent or _agent_of(session_key)
+        agent = record.opening.agent if record else agent or classify(session_key).agent
         capture = self.config.capture
         if not capture.enabled or agent in capture.exclude_agents:
             return self.unkept_session()
@@ -352,14 +359,62 @@ class Memory:
         session_key: str | None = None,
     ) -> list[Hit]:
         """The passages that answer best, in what this session may see. No session: the owner asks."""
-        scope = EVERYTHING if session_key is None else _scope_of(session_key)
+        scope = EVERYTHING if session_key is None else self.scope_of(session_key)
         if category is not None:
             scope = replace(scope, categories=(category,))
         return list(self.find(query, scope, limit).hits)
 
+    def scope_of(self, session_key: str) -> Scope:
+        """What a session may see."""
+        sessions = self.config.sessions
+        kind = classify(session_key, self.config.owners, sessions.orchestration_agents)
+        return scope_of(kind, getattr(sessions, kind.type).audience)
+
     def find(self, query: str, scope: Scope = EVERYTHING, limit: int = 10) -> Found:
         """As `search`, with all filters, and with how the answer was made."""
         return self.searcher.find(query, scope, limit, now=self._moment())
+
+    # ------------------------------------------------------------ turns
+
+    def turn(
+        self,
+        message: str,
+        *,
+        session_key: str = "agent:main:main",
+        agent: str | None = None,
+        history: Sequence[object] = (),
+        budget: int | None = None,
+        event: Event | None = None,
+        paths: Sequence[str] = (),
+        wake: Sequence[str] = (),
+    ) -> Compiled:
+        """The prompt for the next turn of a session: never over the budget, never an exception.
+
+        `history`: the conversation so far, as turns, dictionaries or pairs of role and text. `event`: a
+        webhook or a schedule that began the turn. `paths`: files that tools touched. `wake`: topics asked
+        for by name.
+        """
+        return self.turns.take(
+            message,
+            session_key=session_key,
+            agent=agent,
+            history=history,
+            budget=budget,
+            event=event,
+            paths=tuple(paths),
+            wake=tuple(wake),
+        )
+
+    @cached_property
+    def turns(self) -> Turns:
+        """Compiling turns, and the topics that they wake."""
+        from tacit.memory.turns import Turns  # a good part of the package; keeping a message needs none of it
+
+        return Turns(self, self._parts, self._gate)
+
+    def moment(self) -> datetime:
+        """Now, in the home's zone."""
+        return self._moment()
 
     # ------------------------------------------------------------ proof
 
@@ -378,19 +433,3 @@ class Memory:
 def _memory_limits(config: Config) -> tuple[int, int, int]:
     lines = config.lifecycle
     return lines.memory_warn_lines, lines.memory_line_cap, lines.memory_block_lines
-
-
-def _scope_of(session_key: str) -> Scope:
-    """The narrowest reading of a session key. Only an agent's main session is its owner's for certain; a
-    group has what is for groups and its own transcripts; everybody else has what is for anyone."""
-    match session_key.split(":"):
-        case ["agent", agent, "main"] if agent:
-            return Scope(agents=(agent,))
-        case ["agent", agent, _, "group" | "channel", _, *_] if agent:
-            return Scope(audience="group", conversation=session_key, agents=(agent,))
-    return Scope(audience="anyone", agents=(_agent_of(session_key),))
-
-
-def _agent_of(session_key: str) -> str:
-    parts = session_key.split(":")
-    return parts[1] if len(parts) > 1 and parts[0] == "agent" and parts[1] else "main"

@@ -1,0 +1,146 @@
+"""Compile one turn and print it, as a host would get it.
+
+It is a look and no turn: nothing that was given here counts as given. `tacit why` explains it afterwards.
+MESSAGE may be - to read it from standard input. With --at the home is taken as it was then, from git.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from tacit.app import open_home
+from tacit.cli import output
+from tacit.cli.dispatch import home_option, json_option, words
+from tacit.errors import UsageError
+from tacit.memory.turn import Request
+from tacit.model.context import Compiled, Section
+from tacit.model.topics import Event
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("message", type=words, help="what is said; - reads it from standard input")
+    parser.add_argument(
+        "--session-key", type=words, default="agent:main:main", metavar="KEY", help="whose session it is"
+    )
+    parser.add_argument("--agent", type=words, default=None, metavar="NAME", help="as this agent")
+    parser.add_argument("--budget", type=_tokens, default=None, metavar="TOKENS", help="most tokens")
+    parser.add_argument(
+        "--history",
+        type=Path,
+        metavar="FILE",
+        help="the conversation so far: a JSON list, or a JSON object a line, each with role and content",
+    )
+    parser.add_argument("--at", type=words, metavar="WHEN", help="as it was: a date, a tag or a commit")
+    parser.add_argument(
+        "--wake", type=words, action="append", default=[], metavar="TOPIC", help="wake this topic"
+    )
+    event = parser.add_mutually_exclusive_group()
+    event.add_argument("--webhook", type=words, metavar="SOURCE/EVENT", help="as begun by this webhook")
+    event.add_argument("--cron", type=words, metavar="TOPIC", help="as begun by this topic's schedule")
+    parser.add_argument(
+        "--path", type=words, action="append", default=[], help="a file that tools touched; may be repeated"
+    )
+    home_option(parser)
+    json_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    message = _input() if options.message == "-" else options.message
+    request = Request(
+        message,
+        options.session_key,
+        options.agent,
+        history=_history(options.history) if options.history else (),
+        budget=options.budget,
+        event=_event(options),
+        paths=tuple(options.path),
+        wake=tuple(options.wake),
+    )
+    memory = open_home(options.home, recover=False)
+    compiled = memory.turns.look(request, options.at)
+    if options.json:
+        output.dump(as_json(compiled))
+        return 0
+    output.say(compiled.text)
+    receipt = compiled.receipt
+    output.warn(f"\n{compiled.tokens:,} of {receipt.budget:,} tokens. Why: tacit why {receipt.id}")
+    return 0
+
+
+def as_json(compiled: Compiled) -> dict[str, object]:
+    receipt = compiled.receipt
+    return {
+        "text": compiled.text,
+        "tokens": compiled.tokens,
+        "budget": receipt.budget,
+        "sections": [_section(section) for section in compiled.sections],
+        "dropped": [
+            {"label": one.label, "slot": one.slot, "code": one.code, "reason": one.reason, "score": one.score}
+            for one in compiled.dropped
+        ],
+        "receipt": receipt.id,
+        "timings_ms": dict(receipt.timings_ms),
+        "session_type": receipt.session_type,
+        "skipped": receipt.skipped,
+        "notices": [{"code": notice.code, "text": notice.text} for notice in receipt.notices],
+    }
+
+
+def _section(section: Section) -> dict[str, object]:
+    return {
+        "label": section.label,
+        "slot": section.slot,
+        "source": section.source,
+        "tokens": section.tokens,
+        "score": section.score,
+        "reason": section.reason,
+        "date": section.day,
+        "shortened": section.shortened,
+    }
+
+
+def _tokens(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= 10_000_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of tokens")
+    return int(text)
+
+
+def _input() -> str:
+    if sys.stdin is None:
+        raise UsageError("Standard input is closed, so there is no message to read.")
+    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+
+
+def _event(options: argparse.Namespace) -> Event | None:
+    if options.cron:
+        return Event("cron", topic=options.cron)
+    if options.webhook:
+        source, _, event = options.webhook.partition("/")
+        return Event("webhook", source, event)
+    return None
+
+
+def _history(file: Path) -> list[object]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} cannot be read: {error}.") from None
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = [_turn(line, f"{file}:{number}") for number, line in _lines(text)]
+    return found if isinstance(found, list) else [found]
+
+
+def _lines(text: str) -> list[tuple[int, str]]:
+    return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+
+
+def _turn(line: str, where: str) -> object:
+    try:
+        return json.loads(line)
+    except ValueError:
+        raise UsageError(f'{where} is not JSON. Write a turn a line: {{"role": …, "content": …}}.') from None

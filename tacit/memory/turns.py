@@ -1,0 +1,95 @@
+"""class Turns: the turns of one home, from its files as they are or as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from tacit.errors import TacitError, UsageError
+from tacit.memory.turn import ContextCompiler, Request
+from tacit.memory.views import Past, Present
+from tacit.model.context import Compiled
+from tacit.model.search import EVERYTHING
+from tacit.search.parts import Parts
+from tacit.sessions.guard import look
+from tacit.store import transcripts
+from tacit.store.transcripts import Record
+from tacit.text import tokens
+from tacit.watch.gate import GatedActivator
+from tacit.watch.pipeline import WatcherPipeline
+from tacit.watch.shelf import Shelf
+
+if TYPE_CHECKING:
+    from tacit.memory.memory import Memory
+
+
+class Turns:
+    def __init__(self, memory: Memory, parts: Parts, gate: Callable[[], GatedActivator] | None) -> None:
+        self._memory, self._parts = memory, parts
+        self.present = Present(memory.home, lambda: memory.searcher)
+        self._compiler = ContextCompiler(memory.home, memory.config, gate or GatedActivator)
+        self._is_warm = False
+
+    def take(self, message: str, **asked: Any) -> Compiled:
+        """A turn of a session, within the time that the config gives."""
+        self.warm()
+        seconds = self._memory.config.inject.deadline_ms / 1000
+        request = self._in_session(Request(message, seconds=seconds, **asked))
+        return self._compiler.compile(request, self.present, self._memory.moment())
+
+    def look(self, request: Request, at: str | None = None) -> Compiled:
+        """As `take`, to look at: it counts as no turn of the session, and takes the time it needs. `at`: a
+        date, a tag or a commit; then it is compiled from the home as it was."""
+        request = replace(request, trial=True)
+        if at is None:
+            return self._compiler.compile(self._in_session(request), self.present, self._memory.moment())
+        view, when = self._past(at)
+        return self._compiler.compile(request, view, when)
+
+    def _past(self, at: str) -> tuple[Past, datetime]:
+        memory = self._memory
+        commit = memory.history.at(at)
+        if commit is None:
+            raise UsageError(f"There was nothing yet at {at}. See: tacit history tags")
+        when = memory.history.describe(commit).when
+        return Past(memory.git, commit, when, self._parts), when
+
+    def warm(self) -> None:
+        """Load what turns need. The first one does so by itself, before its time begins to count."""
+        if not self._is_warm:
+            self._is_warm = True
+            with suppress(TacitError, OSError):
+                tokens.count("Zwrxq vfahn")  # words that are no tokens make it build its tables
+                look("ok")
+                look("error")
+                self.watchers()
+                self.present.find("", EVERYTHING, 1, self._memory.moment(), None)
+
+    def topics(self) -> Shelf:
+        """All that could be loaded, and what is wrong with the others."""
+        return self.present.shelf()
+
+    def watchers(self) -> WatcherPipeline:
+        return self._compiler.pipeline(self.present)
+
+    def _is_sealed(self, record: Record) -> bool:
+        """A sealed one may wait for its commit; its session is over."""
+        file = self._memory.home.root / (record.path or "")
+        return record.sha256 is not None or (file.is_file() and transcripts.is_sealed(file))
+
+    def _in_session(self, request: Request) -> Request:
+        """With the id and the transcript of the session that is open under this key, if there is one."""
+        with suppress(TacitError, OSError):
+            records = self._memory.open_sessions()
+            mine = [
+                record
+                for record in records
+                if record.opening.session_key == request.session_key and not self._is_sealed(record)
+            ]
+            if mine:
+                last = max(mine, key=lambda record: record.opening.started)
+                return replace(request, session_id=last.opening.session_id, transcript=last.path or "")
+        return request

@@ -1,0 +1,145 @@
+"""What a turn is compiled from: the home as it is, or as it was at a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+from tacit.index.protocol import Place, Stored
+from tacit.model.search import Found, Scope, Stamp
+from tacit.store import files
+from tacit.store.git import Git
+from tacit.store.home import Home
+from tacit.store.listing import ENDINGS, INDEXED, folders, walk
+from tacit.watch.shelf import Shelf
+
+if TYPE_CHECKING:
+    from tacit.search.parts import Parts
+    from tacit.search.searcher import Searcher
+    from tacit.search.snapshot import Snapshot
+
+_LARGEST = 2 * 1024 * 1024  # bytes of a file that is loaded whole: more than any budget holds
+_CATCH_UP = 2.0  # seconds for files that changed, where nobody follows them
+
+
+class View(Protocol):
+    @property
+    def past(self) -> str:
+        """The commit, where it is the past."""
+
+    def read(self, path: str) -> bytes:
+        """The beginning of a file. Raises what `files.Tree.read` does."""
+
+    def shelf(self) -> Shelf: ...
+
+    def find(self, text: str, scope: Scope, limit: int, now: datetime, deadline: float | None) -> Found: ...
+
+    def around(self, places: Collection[Place], before: int, after: int) -> dict[Place, list[Stored]]:
+        """Hits, as path and first line, among the records before and after them."""
+
+    def names(self, scope: Scope) -> tuple[str, ...]:
+        """People and projects that have a file."""
+
+    def references(self, paths: Collection[str]) -> Mapping[str, int]:
+        """How many other files point to each of these."""
+
+    def projects(self) -> Mapping[str, str]:
+        """The folders of projects, by how people call them."""
+
+
+class Present:
+    """The home as it is on disk. `followed`: somebody notices changes, so that a turn need not look."""
+
+    past = ""
+
+    def __init__(self, home: Home, searcher: Callable[[], Searcher]) -> None:
+        self._root = str(home.root)
+        self._tree = files.Tree(home.root)
+        self._searcher = searcher
+        self._shelf = Shelf()
+        self.followed = False
+
+    def read(self, path: str) -> bytes:
+        return self._tree.read(path, _LARGEST)
+
+    def shelf(self) -> Shelf:
+        if not self.followed or not self._shelf.generation:
+            self.refresh()
+        return self._shelf
+
+    def refresh(self) -> None:
+        """Look which topics changed."""
+        listed = {
+            path: Stamp(info.st_mtime_ns, info.st_size, info.st_ino)
+            for path, info in walk(self._root, "topics", ENDINGS)
+        }
+        self._shelf.refresh(listed, self.read)
+
+    def find(self, text: str, scope: Scope, limit: int, now: datetime, deadline: float | None) -> Found:
+        wait = 0.0 if self.followed else _CATCH_UP
+        searcher = self._searcher()
+        return searcher.find(text, scope, limit, now=now, deadline=deadline, catch_up=wait, snippets=False)
+
+    def around(self, places: Collection[Place], before: int, after: int) -> dict[Place, list[Stored]]:
+        return self._searcher().around(places, before, after)
+
+    def names(self, scope: Scope) -> tuple[str, ...]:
+        return self._searcher().names(scope)
+
+    def references(self, paths: Collection[str]) -> Mapping[str, int]:
+        return self._searcher().references(paths)
+
+    def projects(self) -> Mapping[str, str]:
+        return _called(folders(self._root, "knowledge/projects"))
+
+
+class Past:
+    """The home as a commit has it. Nothing on disk is touched."""
+
+    def __init__(self, git: Git, commit: str, at: datetime, parts: Parts) -> None:
+        self.past = commit
+        tree = git.tree(commit, *INDEXED)
+        wanted = {path: blob.name for path, blob in tree.items() if path.endswith(ENDINGS)}
+        data = git.blobs(dict.fromkeys(wanted.values()))
+        self._files = {path: data[name] for path, name in wanted.items() if name in data}
+        self._at, self._parts = at, parts
+        self._shelf = Shelf()
+
+    def read(self, path: str) -> bytes:
+        name = "/".join(files.parts_of(path))
+        if name not in self._files:
+            raise FileNotFoundError(path)
+        return self._files[name][:_LARGEST]
+
+    def shelf(self) -> Shelf:
+        then = Stamp(0, 0, 0)
+        self._shelf.refresh({path: then for path in self._files if path.startswith("topics/")}, self.read)
+        return self._shelf
+
+    def find(self, text: str, scope: Scope, limit: int, now: datetime, _deadline: float | None) -> Found:
+        return self._snapshot.find(text, scope, limit, now=now)
+
+    def around(self, places: Collection[Place], before: int, after: int) -> dict[Place, list[Stored]]:
+        return self._snapshot.around(places, before, after)
+
+    def names(self, scope: Scope) -> tuple[str, ...]:
+        return self._snapshot.names(scope)
+
+    def references(self, paths: Collection[str]) -> Mapping[str, int]:
+        return self._snapshot.references(paths)
+
+    def projects(self) -> Mapping[str, str]:
+        paths = (path.split("/") for path in self._files if path.startswith("knowledge/projects/"))
+        return _called({parts[2] for parts in paths if len(parts) > 3})
+
+    @cached_property
+    def _snapshot(self) -> Snapshot:
+        from tacit.search.snapshot import Snapshot
+
+        return Snapshot(self._files, self._at, self._parts)
+
+
+def _called(slugs: Collection[str]) -> dict[str, str]:
+    return {name: slug for slug in sorted(slugs) for name in (slug, slug.replace("-", " "))}

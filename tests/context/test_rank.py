@@ -1,0 +1,185 @@
+"""Which passages pass, and in which order they are tried."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from tacit.context.rank import Ranked, Rules, rank
+from tacit.index.protocol import Stored
+from tacit.model.search import Category, Hit, Passage, Why
+
+TODAY = date(2026, 11, 2)
+RULES = Rules("what about the kiln", 0.12, 0.75, 7.0, TODAY)
+
+
+def hit(
+    path: str = "knowledge/reference/kiln.md",
+    text: str = "The kiln is on.",
+    *,
+    score: float = 0.3,
+    standing: float = 2.0,
+    category: Category = "reference",
+    day: str = "2026-10-01",
+    line: int = 5,
+    turn: int = 0,
+    speaker: str = "",
+    words_rank: int | None = 1,
+    meaning_rank: int | None = 1,
+) -> Hit:
+    why = Why(standing, standing, bm25=3.0, lexical_rank=words_rank, vector_rank=meaning_rank)
+    return Hit(
+        path, text, "", score, category, (line, line), day, speaker, turn, "", (), "owner", False, why
+    )  # fmt: skip
+
+
+def said(turn: int, text: str, speaker: str = "Noor", **given: float) -> Hit:
+    path = "raw/conversations/2026/10/06/0931-ses_a-hello.md"
+    standing = given.pop("standing", 2.0)
+    return hit(
+        path, text, category="conversation", line=turn * 4, turn=turn, speaker=speaker, standing=standing
+    )
+
+
+def stored(turn: int, text: str, speaker: str = "Noor", *, id_: int | None = None, line: int = 0) -> Stored:
+    line = line or turn * 4
+    passage = Passage(text, line, line, (), "2026-10-06", speaker, turn, (0, 1))
+    path = "raw/conversations/2026/10/06/0931-ses_a-hello.md"
+    return Stored(id_ or turn, path, "", "conversation", "owner", False, passage)
+
+
+def ranked(*hits: Hit, rules: Rules = RULES, **more: object) -> Ranked:
+    given = {"near": {}, "references": {}, **more}
+    return rank(hits, rules, **given)  # type: ignore[arg-type]
+
+
+def texts(found: Ranked) -> list[str]:
+    return [block.text for block in found.blocks]
+
+
+def test_nothing_is_given_when_even_the_best_is_below_the_gate() -> None:
+    found = ranked(hit(score=0.119), hit(line=9, score=0.05, text="other"))
+    assert found.blocks == ()
+    assert found.band == "none"
+    assert {one.code for one in found.dropped} == {"gate"}
+
+
+def test_one_strong_passage_is_enough() -> None:
+    found = ranked(hit(score=0.75, words_rank=None))
+    assert found.band == "strong"
+    assert len(found.blocks) == 1
+
+
+def test_a_weak_one_needs_another_that_passes_or_words_and_meaning_together() -> None:
+    alone = hit(score=0.74, words_rank=None)
+    assert ranked(alone).band == "none"
+    assert [one.code for one in ranked(alone).dropped] == ["weak"]
+    assert ranked(alone, hit(line=9, text="other", score=0.12)).band == "weak"
+    assert ranked(alone, hit(line=9, text="other", score=0.11)).band == "none"
+    assert ranked(hit(score=0.2)).band == "weak"
+
+
+def test_passages_beside_the_best_go_in_by_their_standing_not_by_their_own_relevance() -> None:
+    found = ranked(
+        hit(score=0.5, text="first"), hit(line=9, score=0.04, standing=1.0, text="second, by itself nothing")
+    )
+    assert texts(found) == ["first", "second, by itself nothing"]
+
+
+def test_the_turn_after_a_question_that_was_found_comes_along() -> None:
+    question = said(4, "Which programme for Reif?", "Tomasz")
+    near = {(question.path, question.lines[0]): [stored(4, question.text), stored(5, "Five.", "Hanna")]}
+    found = ranked(question, said(9, "Something else.", standing=0.1), near=near)
+    assert "Five." in texts(found)
+    answer = next(block for block in found.blocks if block.text == "Five.")
+    assert answer.reason == "it follows a question that was found"
+    assert answer.speaker == "Hanna"
+    assert "Five." not in texts(ranked(replace(question, text="Programme for Reif."), near=near))
+
+
+def test_words_of_whom_the_question_names_or_means_count_more() -> None:
+    hanna, noor = said(1, "I load at noon.", "Hanna"), said(2, "It goes in at one.", "Noor")
+    assert texts(ranked(noor, hanna, rules=replace(RULES, question="When does Hanna load?")))[0] == hanna.text
+    user, agent = said(1, "mine", "user"), said(2, "yours", "agent")
+    assert texts(ranked(user, agent, rules=replace(RULES, question="what did you propose")))[0] == "yours"
+    assert texts(ranked(user, agent, rules=replace(RULES, question="was habe ich gesagt")))[0] == "mine"
+    assert texts(ranked(user, agent, rules=replace(RULES, question="你上次建议了什么")))[0] == "yours"
+
+
+def test_being_recent_only_decides_among_near_equals() -> None:
+    old = hit("knowledge/journal/2025-01-01.md", "old", category="journal", day="2025-01-01", standing=2.0)
+    new = hit("knowledge/journal/2026-11-02.md", "new", category="journal", day="2026-11-02", standing=1.95)
+    assert texts(ranked(old, new))[0] == "new"
+    assert texts(ranked(old, replace(new, why=replace(new.why, standing=1.8))))[0] == "old"
+
+
+@pytest.mark.parametrize("category", ["procedure", "person", "reference", "memory"])
+def test_some_kinds_of_notes_never_grow_old(category: Category) -> None:
+    old = hit("a.md", "old", category=category, day="2015-01-01", standing=2.0)
+    new = hit("b.md", "new", category=category, day="2026-11-02", standing=1.99)
+    assert texts(ranked(old, new)) == ["old", "new"]
+
+
+def test_a_note_of_years_ago_that_answers_is_given() -> None:
+    found = ranked(
+        hit(category="journal", day="2016-03-01", score=0.9, text="In 2016 the kiln cost 4,000 €.")
+    )
+    assert texts(found) == ["In 2016 the kiln cost 4,000 €."]
+
+
+def test_references_lift_a_file_a_little_and_no_more_than_three_of_them_do() -> None:
+    plain, pointed = hit("a.md", "plain", standing=2.0), hit("b.md", "pointed", standing=1.8)
+    assert texts(ranked(plain, pointed, references={"b.md": 3}))[0] == "pointed"
+    far = replace(pointed, why=replace(pointed.why, standing=1.6))
+    assert texts(ranked(plain, far, references={"b.md": 1000}))[0] == "plain"
+
+
+def test_personal_notes_count_less_beside_a_technical_question() -> None:
+    person, code = hit("p.md", "person", category="person"), hit("c.md", "code", standing=1.5)
+    assert texts(ranked(person, code)) == ["person", "code"]
+    assert texts(ranked(person, code, rules=replace(RULES, technical=True))) == ["code", "person"]
+
+
+def test_what_the_session_has_is_not_given_again_unless_it_changed() -> None:
+    first = ranked(hit())
+    given = [block.digest for block in first.blocks]
+    again = ranked(hit(), given=given)
+    assert again.blocks == ()
+    assert [one.code for one in again.dropped] == ["repeated"]
+    assert texts(ranked(hit(text="The kiln is off."), given=given)) == ["The kiln is off."]
+
+
+def test_of_two_that_say_the_same_one_is_given() -> None:
+    text = "Glaze firings start by 19:30 or wait for the next day, because of the night tariff."
+    found = ranked(
+        hit(text=text), hit("b.md", text.replace("Glaze", "All glaze")), hit("c.md", "Quite another.")
+    )
+    assert len(found.blocks) == 2
+    assert [one.code for one in found.dropped] == ["duplicate"]
+
+
+def test_an_excluded_hit_says_why_and_does_not_count_for_the_gate() -> None:
+    found = ranked(hit("topics/kiln.md", score=0.9), excluded=lambda one: "topics wake by their triggers")
+    assert found.band == "none"
+    assert [(one.code, one.reason) for one in found.dropped] == [
+        ("excluded", "topics wake by their triggers")
+    ]
+
+
+def test_a_long_turn_is_whole_with_its_found_pieces_to_fall_back_to() -> None:
+    piece = said(3, "the second part", "agent")
+    whole = [
+        stored(3, "the first part", id_=1, line=12),
+        stored(3, "the second part", id_=2, line=14),
+    ]
+    found = ranked(piece, near={(piece.path, piece.lines[0]): whole})
+    (block,) = found.blocks
+    assert block.text == "the first part\n\nthe second part"
+    assert [one.text for one in block.pieces] == ["the second part"]
+
+
+def test_the_order_does_not_depend_on_the_order_of_equals() -> None:
+    one, other = hit("a.md", "alpha text"), hit("b.md", "beta words")
+    assert texts(ranked(one, other)) == texts(ranked(other, one)) == ["alpha text", "beta words"]
