@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
-from math import log
+from math import inf, log
 
 from tacit.context.blocks import Block, Room, heading
 from tacit.context.fence import fenced
@@ -50,12 +50,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Appetite:
-    """How much knowledge is wanted: nothing below a relevance, after some tokens only what stands at most so
-    far below the best, and never more than so many characters."""
+    """How much knowledge is wanted: nothing below a relevance or so far below the best, and never more than
+    so many characters."""
 
     least: float = 0.0
-    free: int = 2000
-    far: float = 6.0
+    far: float = inf
     characters: int | None = None
 
 
@@ -203,7 +202,7 @@ class _Filling:
                 continue
             if used and (unit.score or 0.0) < appetite.least:
                 self._drop(unit, "far", f"relevance below {appetite.least:g}, and the best is there", cost)
-            elif used >= appetite.free and unit.value < top - appetite.far:
+            elif unit.value < top - appetite.far:
                 self._drop(unit, "far", "far less relevant than the best", cost)
             elif cost > left - used:
                 self._drop(unit, "budget", "there is no room for it", cost)

@@ -1,31 +1,61 @@
-"""A home that holds one collection, made as a user's would be: captured, sealed, indexed."""
+"""A home that holds one collection, made as a user's would be: captured, sealed, indexed. There is nothing
+else in it, and its clock stands at the last message."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
-from tacit.app import init_home, open_home
+from tacit.app import init_home, load_config, memory_of
 from tacit.evaluation.sets import Collection, Said
 from tacit.memory import Memory
-from tacit.store.home import CONFIG
+from tacit.store.home import CONFIG, Home
 
 _AGENTS = ("assistant", "agent", "ai", "bot")
+_NOTES = ("knowledge/", "topics/")
 
 
 Known = Mapping[tuple[str, int], Said]  # path of a transcript and number of a record
 
 
-def build(root: Path, collection: Collection, search: Mapping[str, object]) -> tuple[Memory, Known]:
-    """The home, and which message stands where. `search`: settings to try."""
-    init_home(root)
-    lines = [f"  {key}: {value}" for key, value in search.items()]
-    (root / CONFIG).write_text("\n".join(["git:", "  auto_commit: false", "search:", *lines, ""]))
-    memory = open_home(root, recover=False)
+@contextmanager
+def home_of(collection: Collection, settings: Mapping[str, object]) -> Iterator[tuple[Memory, Known]]:
+    """For as long as it is asked."""
+    with tempfile.TemporaryDirectory(prefix="tacit-eval-") as folder:
+        memory, known = build(Path(folder) / "home", collection, settings)
+        memory.searcher.update()
+        try:
+            yield memory, known
+        finally:
+            memory.searcher.close()
+
+
+def build(root: Path, collection: Collection, settings: Mapping[str, object]) -> tuple[Memory, Known]:
+    """The home, and which message stands where. `settings` to try: of search, or with a section before the
+    last dot."""
+    _, report = init_home(root)
+    for path in report.made:
+        if path.startswith(_NOTES):
+            (root / path).unlink()
+    (root / CONFIG).write_text(_config(settings))
+    home, last = Home(root), max(said.at for said in collection.said)
+    memory = memory_of(home, load_config(home).config, lambda: last)
     return memory, _say(memory, collection)
+
+
+def _config(settings: Mapping[str, object]) -> str:
+    sections: dict[str, list[str]] = {"git": ["auto_commit: false"]}
+    for key, value in settings.items():
+        section, _, name = key.rpartition(".")
+        sections.setdefault(section or "search", []).append(f"{name}: {value}")
+    return "".join(
+        f"{section}:\n" + "".join(f"  {line}\n" for line in lines) for section, lines in sections.items()
+    )
 
 
 def _say(memory: Memory, collection: Collection) -> Known:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
 
-from tacit.evaluation.homes import Known, build
+from tacit.evaluation.homes import Known, home_of
 from tacit.evaluation.measures import means, of_ranking, percentile, share_found
 from tacit.evaluation.sets import Collection, Place, Question
 from tacit.memory import Memory
@@ -47,35 +44,31 @@ def ask_set(
     done = 0
     for place, collection in enumerate(collections):
         others = collections[(place + 1) % len(collections)].questions if foreign else ()
-        with tempfile.TemporaryDirectory(prefix="tacit-eval-") as folder:
-            memory, known = build(Path(folder) / "home", collection, search)
-            memory.searcher.update()
-            now = max(said.at for said in collection.said)
+        with home_of(collection, search) as (memory, known):
             for number, question in enumerate((*collection.questions, *others)):
-                yield _asked_of_set(memory, question, known, now, number >= len(collection.questions))
+                yield _asked_of_set(memory, question, known, number >= len(collection.questions))
                 done += 1
                 tick(done, total)
-            memory.searcher.close()
 
 
 def ask_home(memory: Memory, questions: Sequence[Question], tick: Tick) -> Iterator[Asked]:
     memory.searcher.update()
     for number, question in enumerate(questions, 1):
-        found, milliseconds = _timed(memory, question, datetime.now(UTC))
+        found, milliseconds = _timed(memory, question)
         ranks = tuple(_rank_of(gold, found.hits) for gold in question.gold)
         right = tuple(_is_one_of(hit, question) for hit in found.hits)
         yield Asked(question, found, milliseconds, ranks, right)
         tick(number, len(questions))
 
 
-def _timed(memory: Memory, question: Question, now: datetime) -> tuple[Found, float]:
+def _timed(memory: Memory, question: Question) -> tuple[Found, float]:
     began = time.perf_counter()
-    found = memory.searcher.find(question.text, limit=_DEEP, now=now, catch_up=0)
+    found = memory.searcher.find(question.text, limit=_DEEP, now=memory.moment(), catch_up=0)
     return found, (time.perf_counter() - began) * 1000
 
 
-def _asked_of_set(memory: Memory, question: Question, known: Known, now: datetime, foreign: bool) -> Asked:
-    found, milliseconds = _timed(memory, question, now)
+def _asked_of_set(memory: Memory, question: Question, known: Known, foreign: bool) -> Asked:
+    found, milliseconds = _timed(memory, question)
     messages = [known.get((hit.path, hit.turn)) for hit in found.hits]
     ids = [message.id if message else "" for message in messages]
     gold = [] if foreign else [places[0].path for places in question.gold]

@@ -56,7 +56,8 @@ _T = TypeVar("_T")
 _BESIDE = 1 / 3  # of the gate: what a passage beside a better one needs
 _NEAR_BEST = 4.0
 _CANDIDATES = 60  # passages that are asked for
-_MANY = 200  # and for a budget that is there to be used
+_MOST_CANDIDATES = 400
+_SHORT = 20  # tokens of a short turn
 _TOPIC_WORDS = 12  # keywords of awake topics that are looked for besides
 _SHOWN = 120  # characters of the message in a receipt
 _SESSIONS = 1000  # whose last flushed turn is remembered
@@ -303,8 +304,14 @@ class _Turn:
     def _found(self, awake: Sequence[Activation]) -> Found:
         words = dict.fromkeys(word for one in awake for word in one.topic.keywords)
         query = " ".join([self.message, *list(words)[:_TOPIC_WORDS]])
-        most = _CANDIDATES if self.request.budget is None else _MANY
-        return self.view.find(query, self._scope(), most, self.now, self.steps.deadline)
+        return self.view.find(query, self._scope(), self._candidates, self.now, self.steps.deadline)
+
+    @property
+    def _candidates(self) -> int:
+        """How many passages to ask for: enough to fill a budget that is there to be filled."""
+        if self.request.budget is None:
+            return _CANDIDATES
+        return min(_MOST_CANDIDATES, max(2 * _CANDIDATES, self.budget // _SHORT))
 
     def _passing(self, found: Found, guarded: Guarded) -> Ranked:
         inject = self.config.inject
@@ -365,7 +372,7 @@ class _Turn:
             return FULL
         least = self.config.inject.confidence_gate * _BESIDE
         most = self.config.context_compiler.max_injected_chars
-        return Appetite(least, free=0, far=_NEAR_BEST, characters=most)
+        return Appetite(least, _NEAR_BEST, most)
 
     def _blocks(self, step: str, load: Callable[[], Iterator[Loaded]]) -> tuple[Block, ...]:
         loaded: list[Loaded] = self.steps.run(step, lambda: list(load()), [])

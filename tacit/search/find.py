@@ -72,12 +72,13 @@ def find(
         with clock("understand"):
             question = understand(text, now, _mentioned(index.names(scope), text))
             terms = [term.text for term in question.terms]
+            depth = max(DEPTH, limit)
         with clock("words"):
-            lexical, ideal = _by_words(index, terms, scope)
+            lexical, ideal = _by_words(index, terms, scope, depth)
         with clock("vector"):
             vector, trouble = _vector(engine, question, scope, deadline)
         with clock("nearest"):
-            nearest = index.nearest(vector, scope, DEPTH) if vector else []
+            nearest = index.nearest(vector, scope, depth) if vector else []
             cosines = {one.id: one.score for one in nearest}
             if vector:
                 cosines |= index.cosines(vector, {one.id for one in lexical} - cosines.keys())
@@ -151,14 +152,14 @@ class _Clock:
 # Words
 
 
-def _by_words(index: Index, terms: Sequence[str], scope: Scope) -> tuple[list[Scored], float]:
+def _by_words(index: Index, terms: Sequence[str], scope: Scope, depth: int) -> tuple[list[Scored], float]:
     """The ranking by words, and the score that no passage can exceed."""
     shares = {term: index.frequency(term, scope) for term in terms}
     present = [term for term in terms if shares[term] > 0]
     telling = [term for term in present if shares[term] <= _CROWDED] or present
     sought = [*telling, *(term for term in terms if not shares[term])]
     ideal = sum(_rarity(shares[term]) for term in sought) * 2.2  # 1 + k1 of FTS5's BM25
-    return (index.lexical(telling, scope, DEPTH) if telling else []), ideal
+    return (index.lexical(telling, scope, depth) if telling else []), ideal
 
 
 def _rarity(share: float) -> float:

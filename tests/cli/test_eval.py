@@ -121,6 +121,110 @@ def test_cli_eval_calibrate_is_not_for_a_file(tmp_path: Path, here: Here) -> Non
     assert "docs.jsonl cannot be read" in done.stderr
 
 
+# Evidence at token budgets
+
+ROWS = {"recall", "any", "tokens", "over"}
+COMPILED = ROWS | {"p50 ms", "p95 ms", "false strong", "injected"}
+
+
+def test_cli_eval_at_budgets_is_a_table(tiny: Path, here: Here) -> None:
+    done = here(tiny, "--budgets", "512, 4096", "--quiet", "--set", "inject.confidence_gate=0")
+    assert done.code == 0, done.stderr
+    lines = [line.split() for line in done.stdout.strip().split("\n")]
+    assert " ".join(lines[0]) == "6 questions with an answer: % of the evidence in the prompt"
+    assert lines[1] == ["tokens", "512", "4,096"]
+    rows = {" ".join(line[:-2]): line[-2:] for line in lines}
+    for way in ("compiled", "recent", "bm25"):
+        assert rows[way] == ["100.0", "100.0"]
+    assert rows["over budget, %"] == ["0.0", "0.0"]
+    assert rows["strong"] == ["0.0", "0.0"]
+    assert rows["any"] == ["100.0", "100.0"]
+    assert "in part" not in done.stdout
+    assert done.stderr == ""
+
+
+def test_cli_eval_at_budgets_has_a_part_for_each_category(tiny: Path, here: Here) -> None:
+    lines = here(tiny, "--budgets", "512", "--quiet", "--by-category").stdout.split("\n")
+    named = [line.strip() for line in lines if line.endswith(("question", "questions"))]
+    assert named == ["absent: 1 question", "name: 3 questions", "number: 3 questions"]
+    absent = lines[lines.index("  absent: 1 question") + 1 : lines.index("  name: 3 questions")]
+    assert not any("recent" in line for line in absent)
+
+
+def test_cli_eval_at_budgets_json_keeps_its_form(tiny: Path, here: Here) -> None:
+    done = here(tiny, "--budgets", "4096,16,4096", "--json", "--by-category")
+    found = json.loads(done.stdout)
+    assert list(found) == ["budgets", "all", "categories", "notices"]
+    assert found["budgets"] == [4096, 16]
+    assert list(found["categories"]) == ["absent", "name", "number"]
+    for one in (found["all"], *found["categories"].values()):
+        assert list(one) == ["questions", "unanswerable", "compiled", "recent", "bm25"]
+        for way in ("compiled", "recent", "bm25"):
+            assert list(one[way]) == ["4096", "16"]
+            assert set(one[way]["16"]) == (COMPILED if way == "compiled" else ROWS)
+    assert (found["all"]["questions"], found["all"]["unanswerable"]) == (6, 1)
+    assert found["all"]["recent"]["4096"]["recall"] == 1.0
+    assert found["categories"]["absent"]["compiled"]["16"]["recall"] is None
+    assert found["notices"]["message-shortened"] > 0
+    assert done.stderr == ""
+
+
+def test_cli_eval_at_budgets_tells_what_turns_did_without(pottery: Path, here: Here) -> None:
+    done = here(pottery, "--budgets", "12", "--quiet")
+    assert "of message-shortened, the first: The message is longer" in done.stderr
+
+
+def test_cli_eval_at_budgets_asks_the_categories_it_was_told(pottery: Path, here: Here) -> None:
+    found = json.loads(here(pottery, "--budgets", "512", "--json", "-c", "absent").stdout)
+    assert (found["all"]["questions"], found["all"]["unanswerable"]) == (0, 1)
+    assert found["categories"] == {}
+
+
+def test_cli_eval_at_budgets_leaves_nothing_behind(pottery: Path, here: Here, tmp_path: Path) -> None:
+    here(pottery, "--budgets", "512", "--json")
+    assert not list(tmp_path.glob("tacit-eval-*"))
+
+
+def test_cli_eval_at_budgets_of_no_questions_is_empty(pottery: Path, here: Here) -> None:
+    (pottery / "queries.jsonl").write_text("")
+    done = here(pottery, "--budgets", "512", "--json")
+    assert json.loads(done.stdout)["all"]["compiled"]["512"]["recall"] is None
+    assert here(pottery, "--budgets", "512", "--quiet").code == 0
+
+
+def test_cli_eval_at_budgets_of_the_sample_home(sample: Path, here: Here) -> None:
+    done = here(QUESTIONS, "--budgets", "512,8192", "--json", "-c", "identifier", home=sample)
+    assert done.code == 0, done.stderr
+    found = json.loads(done.stdout)["all"]
+    assert found["questions"] > 5
+    for way in ("compiled", "recent", "bm25"):
+        assert found[way]["512"]["over"] == found[way]["8192"]["over"] == 0.0
+        assert found[way]["512"]["recall"] <= found[way]["8192"]["recall"]
+    assert found["compiled"]["8192"]["recall"] > 0.5
+
+
+@pytest.mark.parametrize(
+    "budgets", ["", "0", "5k", "512,,1024", "512,", "1.5", "1000001", "9" * 30, "٥١٢", "512 1024", "512;1024"]
+)
+def test_cli_eval_says_what_is_wrong_with_budgets(tiny: Path, here: Here, budgets: str) -> None:
+    done = here(tiny, f"--budgets={budgets}")
+    assert done.code == 2
+    assert "is no number of tokens from 1 to 1,000,000; write them like 512,1024" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_cli_eval_measures_budgets_or_calibrates(tiny: Path, here: Here) -> None:
+    done = here(tiny, "--budgets", "512", "--calibrate")
+    assert done.code == 2
+    assert "not allowed with" in done.stderr
+
+
+def test_cli_eval_at_budgets_does_not_change_the_settings_of_a_home(sample: Path, here: Here) -> None:
+    done = here(QUESTIONS, "--budgets", "512", "--set", "inject.strong=0.9", home=sample)
+    assert done.code == 2
+    assert "your home has its own in its config" in done.stderr
+
+
 # One's own home
 
 
