@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tacit.config import ContextCompiler
+from tacit.context.fence import one_line
 from tacit.model.context import Slot
 
 KB = 256  # tokens in a kilobyte of ordinary text
@@ -23,8 +24,9 @@ class Block:
     text: str
     reason: str
     path: str = ""  # of its file; blocks of one file stand together
-    place: int = 0  # where in the file, and where the next piece would begin
+    place: int = 0  # the first line in the file, and the last
     end: int = 0
+    turn: int = 0  # of a transcript
     day: str = ""
     speaker: str = ""
     score: float | None = None
@@ -75,10 +77,17 @@ def room(config: ContextCompiler, budget: int) -> Room:
     )
 
 
+def follows(block: Block, above: Block) -> bool:
+    """Whether nothing stands between the two in their file."""
+    if block.turn and above.turn:
+        return block.turn <= above.turn + 1
+    return block.place <= above.end + 2  # a blank line between paragraphs is nothing
+
+
 def heading(block: Block) -> str:
     """Where a block is from and of which day, short: of a transcript the moment it began, which names it."""
     parts = block.path.split("/")
     if parts[:2] == ["raw", "conversations"] and len(parts) == 6:
-        begun = parts[5].partition("-")[0]
-        return f"conversation {'-'.join(parts[2:5])} {begun}"
-    return f"{block.day} {block.path}".strip() if block.path else block.label
+        begun = parts[5][:4]
+        return one_line(f"{'-'.join(parts[2:5])} {begun[:2]}:{begun[2:]}")
+    return one_line(f"{block.day} {block.path}" if block.path else block.label)

@@ -23,8 +23,11 @@ _TRIES = 100
 # that turn the direction of writing, joiners of nothing, and the invisible copy of ASCII in plane 14.
 # U+200C and U+200D stay: Persian and joined emoji need them.
 _UNSEEN = re.compile(
-    "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
-    "\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e00ff"
+    "\U000e01f0-\U000e0fff]"
+    # One variation selector after a character chooses its form; a row of them carries text.
+    "|(?<=[\ufe00-\ufe0f\U000e0100-\U000e01ef])[\ufe00-\ufe0f\U000e0100-\U000e01ef]+"
 )
 _HALF = re.compile("[\ud800-\udfff]")
 _JOINERS = re.compile("[\u00ad\u034f\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef]")
@@ -37,6 +40,22 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return _HALF.sub("\ufffd", _UNSEEN.sub("", text))
+
+
+def one_line(name: str) -> str:
+    """A name as it may stand in front of what somebody said, or in a heading."""
+    return " ".join(visible(name).split())
+
+
+_RESERVED = re.compile(r"(?:user|agent|assistant|system|tool)\b", re.IGNORECASE)
+
+
+def speaker_of(name: str, role: str = "") -> str:
+    """Nobody becomes the system by calling himself so: such a name stands behind what he is."""
+    shown = one_line(name).replace(":", " ").strip()
+    if shown in ("", role) or (not role and shown in ("user", "agent")) or shown.startswith("tool "):
+        return shown or role
+    return f"{role or 'user'} {shown}" if _RESERVED.match(shown) else shown
 
 
 def mark_for(contents: Sequence[str]) -> str:

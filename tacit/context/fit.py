@@ -15,6 +15,7 @@ Costs are counted block by block, and a little high. `tacit.context.render` coun
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
@@ -23,17 +24,18 @@ from math import inf, log
 from tacit.context.blocks import Block, Room, heading
 from tacit.context.fence import fenced
 from tacit.context.history import Window, window
-from tacit.context.shorten import Shortened, middle_out, shorten
+from tacit.context.shorten import Shortened, around, middle_out, shorten
 from tacit.model.changes import Said
 from tacit.model.context import Dropped, Notice, Slot
 
 Count = Callable[[str], int]
 
+_WORD = re.compile(r"\w{3,}")
 _WORTH = 24  # fewer tokens than this of a shortened file tell nothing
 _MARK = "e722"  # as long as those that fences get
 _JOIN = 2  # tokens between two parts, at most
 _DENSITY = 0.3  # what a passage of e times the tokens must be worth more
-_WHOLE_SHARE = 0.5  # of the room for knowledge that one turn may take as a whole
+NEAR = 4.0  # how far below the best a passage may stand and still be near it
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Appetite:
     least: float = 0.0
     far: float = inf
     characters: int | None = None
+    each: int | None = None  # characters of one passage
 
 
 FULL = Appetite()  # a budget that somebody named is there to be used
@@ -82,7 +85,7 @@ class Fitted:
 def fit(wanted: Wanted, room: Room, count: Count, appetite: Appetite = FULL) -> Fitted:
     filling = _Filling(room, count)
     message = filling.message(wanted.message)
-    system = filling.system(wanted.system) if _has_more(wanted) else ""
+    system = filling.system(wanted.system) if _has_data(wanted) else ""
     recent = window(wanted.history, min(room.history_floor, filling.left), count)
     floor = recent.tokens + filling.fence("history") if wanted.history else 0
     session = [block for block in wanted.standing if block.slot != "identity"]
@@ -90,7 +93,8 @@ def fit(wanted: Wanted, room: Room, count: Count, appetite: Appetite = FULL) -> 
     sought = filling.needed(wanted.knowledge, room.knowledge_floor)
     filling.add(session, floor + sought)
     filling.add(wanted.topics, floor + sought)
-    filling.add_knowledge(wanted.knowledge, floor, appetite)
+    said = "\n".join(line.text for line in recent.kept)
+    filling.add_knowledge([block for block in wanted.knowledge if block.text not in said], floor, appetite)
     if wanted.history:
         recent = window(wanted.history, max(0, filling.left - filling.fence("history")), count)
     return Fitted(
@@ -98,8 +102,10 @@ def fit(wanted: Wanted, room: Room, count: Count, appetite: Appetite = FULL) -> 
     )
 
 
-def _has_more(wanted: Wanted) -> bool:
-    return bool(wanted.standing or wanted.topics or wanted.knowledge)
+def _has_data(wanted: Wanted) -> bool:
+    """Whether anything will stand between fences, of which the system text speaks."""
+    blocks = (*wanted.standing, *wanted.topics, *wanted.knowledge)
+    return any(block.slot not in ("identity", "topics") for block in blocks)
 
 
 class _Filling:
@@ -113,11 +119,13 @@ class _Filling:
         self.notices: list[Notice] = []
         self._used: dict[str, int] = {}
         self._texts: dict[str, str] = {}  # what is in already, by path
+        self._asked: frozenset[str] = frozenset()  # words of the message
 
     def message(self, text: str) -> Shortened:
         label = self._label(f"message {_MARK}")
         allowed = max(0, min(self._room.most["message"], self.left) - label)
         said = middle_out(text, allowed, self._count)
+        self._asked = frozenset(_WORD.findall(text[:2000].casefold()))
         if said.left_out:
             self._notice(
                 "message-shortened", f"The message is longer than half of the budget: {said.left_out}."
@@ -192,7 +200,7 @@ class _Filling:
     def add_knowledge(self, blocks: Sequence[Block], reserved: int, appetite: Appetite) -> None:
         """The best for its price first, until nothing fits. After many tokens only what is near the best."""
         left = self.left - reserved - self.fence("knowledge")
-        units = [unit for block in blocks for unit in self._units(block, left * _WHOLE_SHARE)]
+        units = [unit for block in blocks for unit in self._units(block, left, appetite.each)]
         waiting = _Waiting(units, self._cost)
         top = max((unit.value for unit in units), default=0.0)
         used = characters = 0
@@ -215,10 +223,14 @@ class _Filling:
         if used:
             self.left -= self.fence("knowledge")
 
-    def _units(self, block: Block, most: float) -> Sequence[Block]:
+    def _units(self, block: Block, most: float, each: int | None) -> Sequence[Block]:
         """A turn as a whole, or where it takes too much of the room the pieces of it that were found."""
-        if block.pieces and self._cost(block, headed=False) > most:
-            return [replace(piece, value=block.value) for piece in block.pieces]
+        long = each is not None and len(block.text) > each
+        if block.pieces and (long or self._cost(block, headed=False) > most):
+            pieces = [replace(piece, value=block.value) for piece in block.pieces]
+            return [unit for piece in pieces for unit in self._units(piece, inf, each)]
+        if long and each is not None:
+            return [replace(block, text=around(block.text, each, self._asked))]
         return [block]
 
     def _cost(self, block: Block, headed: bool) -> int:
@@ -251,11 +263,12 @@ class _Filling:
 
 
 class _Waiting:
-    """Passages that wait for room, by value and price. The first of a file pays for the line that names it,
-    so the others become cheaper then."""
+    """Passages that wait for room, by value and price, those near the best before all others. The first of a
+    file pays for the line that names it, so the others become cheaper then."""
 
     def __init__(self, units: Sequence[Block], cost: Callable[[Block, bool], int]) -> None:
         self._units, self._cost = units, cost
+        self._near = max((unit.value for unit in units), default=0.0) - NEAR
         self._heap = [self._entry(number, headed=False) for number in range(len(units))]
         heapify(self._heap)
         self._by_path: dict[str, list[int]] = {}
@@ -264,14 +277,14 @@ class _Waiting:
         self._gone: set[int] = set()
         self.opened: set[str] = set()
 
-    def _entry(self, number: int, headed: bool) -> tuple[float, int]:
+    def _entry(self, number: int, headed: bool) -> tuple[bool, float, int]:
         unit = self._units[number]
         price = _DENSITY * log(max(1, self._cost(unit, headed)))
-        return (round(price - unit.value, 9), number)
+        return (unit.value < self._near, round(price - unit.value, 9), number)
 
     def next(self) -> Block | None:
         while self._heap:
-            _, number = heappop(self._heap)
+            *_, number = heappop(self._heap)
             if number not in self._gone:
                 self._gone.add(number)
                 return self._units[number]

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from tacit.context.fence import one_line
 from tacit.context.shorten import Count, middle_out
 from tacit.model.changes import Said, SaidBy
 from tacit.model.turns import Attachment, KnowledgeChange, Message, ToolCall
@@ -218,7 +219,7 @@ def folded(turn: Said) -> Line:
 
 
 def _name(speaker: str) -> str:
-    return " ".join(speaker[: 4 * _LONGEST_NAME].replace(":", " ").split())[:_LONGEST_NAME]
+    return one_line(speaker[: 4 * _LONGEST_NAME].replace(":", " "))[:_LONGEST_NAME].rstrip()
 
 
 def _first_line(text: str) -> str:

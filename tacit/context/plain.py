@@ -20,9 +20,15 @@ def is_text(data: bytes) -> bool:
 def plain(text: str) -> str:
     """What is left is empty where nothing is said but headings and the frame of a table."""
     body = notes.split(text)[1]
-    shown = "\n".join(_without_comments(body)) if "<!--" in body else body.replace("\r\n", "\n")
-    shown = _BLANKS.sub("\n\n", shown).strip("\n ")
-    return shown if says_something(shown) else ""
+    return without_comments(body.replace("\r\n", "\n")).strip("\n ") if says_something(body) else ""
+
+
+def without_comments(text: str) -> str:
+    """Empty where nothing is left but headings."""
+    if "<!--" not in text:
+        return text
+    shown = _BLANKS.sub("\n\n", "\n".join(_without_comments(text)))
+    return shown.strip("\n") if says_something(shown) else ""
 
 
 def says_something(text: str) -> bool:

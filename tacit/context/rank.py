@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from tacit.context.blocks import Block
 from tacit.context.meant import is_meant, meant
+from tacit.context.plain import without_comments
 from tacit.index.protocol import Place, Stored
 from tacit.model.context import Dropped
 from tacit.model.search import Category, Hit
@@ -235,7 +236,8 @@ def _joined(whole: Sequence[Stored], found: Sequence[Block], asked: float | None
         reason=best.reason if best else "it follows a question that was found",
         path=whole[0].path,
         place=first.first_line,
-        end=last.last_line + 1,
+        end=last.last_line,
+        turn=first.turn,
         day=first.day,
         speaker=first.speaker,
         score=best.score if best else asked,
@@ -245,20 +247,22 @@ def _joined(whole: Sequence[Stored], found: Sequence[Block], asked: float | None
 
 
 def _block(hit: Hit) -> Block:
+    text = hit.text if hit.turn else without_comments(hit.text)
     return Block(
         slot="knowledge",
         label=f"knowledge:{_source(hit)}",
         source=_source(hit),
-        text=hit.text,
+        text=text,
         reason=_reason(hit),
         path=hit.path,
         place=hit.lines[0],
-        end=hit.lines[1] + 1,
+        end=hit.lines[1],
+        turn=hit.turn,
         day=hit.day,
         speaker=hit.speaker,
         score=hit.score,
         channels=channels(hit),
-        digest=digest(hit.text),
+        digest=digest(text),
     )
 
 
@@ -271,7 +275,9 @@ def _distinct(units: Iterable[Block], given: Collection[str], dropped: list[Drop
         words = frozenset(block.text.casefold().split())
         size = len(words)
         near = range(ceil(_SAME * size), int(size / _SAME) + 1)
-        if block.digest in given:
+        if not size:
+            dropped.append(_left(block, "empty", "nothing is written in it yet"))
+        elif block.digest in given:
             dropped.append(_left(block, "repeated", "this session was given it already"))
         elif any(_alike(words, other) for length in near for other in seen.get(length, ())):
             dropped.append(_left(block, "duplicate", "another passage says the same"))

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import NamedTuple
 
-from tacit.context.blocks import Block, Room, heading
-from tacit.context.fence import fenced, mark_for, one_turn, visible
+from tacit.context.blocks import Block, Room, follows, heading
+from tacit.context.fence import fenced, mark_for, one_turn, speaker_of, visible
 from tacit.context.fit import FULL, Appetite, Fitted, Kept, Wanted, fit
 from tacit.model.context import SLOTS, Slot
 
@@ -24,24 +25,35 @@ SYSTEM = (
 _STANDING: tuple[Slot, ...] = ("memory", "journal", "projects")
 _PASSING: tuple[Slot, ...] = ("subscriptions", "knowledge")
 _TRIES = 6
+_LEFT_OVER = 10  # tokens that are not worth another try
 _GAP = "…"
 
 
 def assemble(
     wanted: Wanted, room_for: Callable[[int], Room], budget: int, count: Count, appetite: Appetite = FULL
 ) -> tuple[str, int, Fitted]:
-    """The text, its tokens and what is in it: never more than `budget`, whatever is wanted."""
+    """The text, its tokens and what is in it: never more than `budget`, whatever is wanted.
+
+    What blocks cost together is known only when they are counted together. So it is tried with more or less
+    room, until the text fits and little of the room is left over."""
     shown = _shown(wanted)
+    best = ("", 0, fit(Wanted(""), room_for(0), count))
     goal = budget
     for _ in range(_TRIES):
         fitted = fit(shown, room_for(goal), count, appetite)
         text = render(fitted)
         tokens = count(text)
-        if tokens <= budget:
-            return text, tokens, fitted
-        goal = max(0, goal - (tokens - budget) - 2)
-    nothing = fit(Wanted(""), room_for(0), count)
-    return "", 0, nothing
+        if best[1] < tokens <= budget:
+            best = (text, tokens, fitted)
+        if tokens > budget:
+            if best[1]:
+                break
+            goal = max(0, goal - (tokens - budget) - 2)
+        elif budget - tokens < _LEFT_OVER or not any(one.code == "budget" for one in fitted.dropped):
+            break
+        else:
+            goal += (budget - tokens) * 3 // 4
+    return best
 
 
 def _shown(wanted: Wanted) -> Wanted:
@@ -56,9 +68,9 @@ def _shown(wanted: Wanted) -> Wanted:
 
 def _seen(block: Block) -> Block:
     text = visible(block.text)
-    if block.speaker:
-        text = one_turn(text)
-    return block if text == block.text else replace(block, text=text)
+    if not block.speaker:
+        return block if text == block.text else replace(block, text=text)
+    return replace(block, text=one_turn(text), speaker=speaker_of(block.speaker))
 
 
 def render(fitted: Fitted) -> str:
@@ -66,16 +78,19 @@ def render(fitted: Fitted) -> str:
     for kept in fitted.kept:
         by_slot[kept.block.slot].append(kept)
     history = "\n".join(one_turn(visible(line.text)) for line in fitted.history.kept)
-    standing = [kept.text for slot in _STANDING for kept in by_slot[slot]]
-    passing = [kept.text for slot in _PASSING for kept in by_slot[slot]]
-    first, second = mark_for(standing), mark_for([*passing, history, fitted.message.text])
+    standing = [line for slot in _STANDING for line in _sources(by_slot[slot])]
+    passing = {slot: list(_sources(by_slot[slot])) for slot in _PASSING}
+    texts = [line.text for lines in passing.values() for line in lines]
+    first, second = (
+        mark_for([line.text for line in standing]),
+        mark_for([*texts, history, fitted.message.text]),
+    )
     parts = [
         *([f"<!-- system -->\n{fitted.system}"] if fitted.system else []),
         *map(_plain, by_slot["identity"]),
-        *(text for slot in _STANDING for text in _data(slot, first, by_slot[slot])),
+        *(_data(slot, first, _sources(by_slot[slot])) for slot in _STANDING if by_slot[slot]),
         *map(_plain, by_slot["topics"]),
-        *_data("subscriptions", second, by_slot["subscriptions"]),
-        *_data("knowledge", second, by_slot["knowledge"]),
+        *(_data(slot, second, lines) for slot, lines in passing.items() if lines),
         *([fenced("history", second, history)] if history else []),
         *([f"<!-- message {second} -->\n{fitted.message.text}"] if fitted.message.text else []),
     ]
@@ -86,12 +101,17 @@ def _plain(kept: Kept) -> str:
     return f"<!-- {kept.block.label} -->\n{kept.text}"
 
 
-def _data(slot: Slot, mark: str, kept: Sequence[Kept]) -> Iterator[str]:
-    if kept:
-        yield fenced(slot, mark, "\n".join(_sources(mark, kept)))
+class _Line(NamedTuple):
+    text: str
+    is_heading: bool = False
 
 
-def _sources(mark: str, kept: Sequence[Kept]) -> Iterator[str]:
+def _data(slot: Slot, mark: str, lines: Iterable[_Line]) -> str:
+    shown = (f"[{mark} {line.text}]" if line.is_heading else line.text for line in lines)
+    return fenced(slot, mark, "\n".join(shown))
+
+
+def _sources(kept: Sequence[Kept]) -> Iterator[_Line]:
     """Pieces of one file together, in the order of the file; the oldest file first."""
     days: dict[str, str] = {}
     for one in kept:
@@ -99,15 +119,15 @@ def _sources(mark: str, kept: Sequence[Kept]) -> Iterator[str]:
     ordered = sorted(kept, key=lambda one: (days[one.block.path], one.block.path, one.block.place))
     for _, pieces in groupby(ordered, key=lambda one: one.block.path):
         some = list(pieces)
-        yield f"[{mark} {heading(some[0].block)}]"
-        yield from _lines(some)
+        yield _Line(heading(some[0].block), is_heading=True)
+        yield from map(_Line, _lines(some))
 
 
 def _lines(pieces: Iterable[Kept]) -> Iterator[str]:
-    end: int | None = None
+    above: Block | None = None
     for piece in pieces:
         block = piece.block
-        if end is not None and block.place > end:
+        if above is not None and not follows(block, above):
             yield _GAP
         yield f"{block.speaker}: {piece.text}" if block.speaker else piece.text
-        end = block.end
+        above = block

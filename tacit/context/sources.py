@@ -96,8 +96,6 @@ class Sources:
             data = self.read(path)
         except FileNotFoundError:
             return Dropped(name, slot, path, "missing", "there is no such file")
-        except IsADirectoryError:
-            return Dropped(name, slot, path, "missing", "it is a folder; name its files")
         except (TacitError, OSError) as error:
             return Dropped(name, slot, path, "unsafe", str(error))
         if not is_text(data):

@@ -20,8 +20,10 @@ class Post(post.Post):
         except post.PostError as error:
             raise EmbedderError(str(error)) from None
 
-    def __call__(self, path: str, payload: object, timeout: float, patience: float) -> Any:
+    def __call__(
+        self, path: str, payload: object, timeout: float, patience: float, *, again: bool = True
+    ) -> Any:
         try:
-            return super().__call__(path, payload, timeout, patience)
+            return super().__call__(path, payload, timeout, patience, again=again)
         except post.PostError as error:
             raise EmbedderError(str(error)) from None

@@ -12,7 +12,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import frexp, ldexp
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,6 +34,7 @@ _EXACT = 2**24  # up to this, 32 bits hold every whole number
 _LONG = 4096  # tokens from which numpy is worth its import
 _WORD = re.compile(r"\w+[+#]*")  # commas and question marks of a question tell nothing
 _BLOCK = 256  # texts scaled together
+_KEPT = 2**18  # numbers of rows that questions needed before: 8 MB
 
 
 def weight(token: int, piece: str) -> float:  # noqa: ARG001
@@ -65,6 +66,7 @@ class Static:
         self.name, self.dimensions = name, table.columns
         self._table, self._ids, self._weigh = table, ids, weigh
         self._away = away or [0.0] * table.columns
+        self._row = lru_cache(_KEPT // table.columns)(self._row_of)
 
     def query(
         self,
@@ -74,9 +76,9 @@ class Static:
     ) -> bytes | None:
         sums, total = [0.0] * self.dimensions, 0.0
         for token, times in self._counted(text, weigh).items():
-            share, row = self._weigh(token), self._table.row(token)
+            share, row = self._row(token)
             total += times * share
-            sums = [held + times * step for held, step in zip(sums, self._steps(share, row), strict=True)]
+            sums = [held + times * number for held, number in zip(sums, row, strict=True)]
         if total == 0.0:
             return None
         return scaled([held / total - mean for held, mean in zip(sums, self._away, strict=True)])
@@ -91,6 +93,11 @@ class Static:
             for token in self._ids(word):
                 counts[token] = counts.get(token, 0.0) + weight
         return counts
+
+    def _row_of(self, token: int) -> tuple[float, tuple[float, ...]]:
+        """The weight of a token, and its row times that."""
+        share = self._weigh(token)
+        return share, tuple(self._steps(share, self._table.row(token)))
 
     def _steps(self, share: float, row: Sequence[float]) -> list[float]:
         return [share * number for number in row]

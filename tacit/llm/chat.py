@@ -63,7 +63,8 @@ class Endpoint:
             raise ChatError(f"There was no time left to ask {self._post.place}.")
         asked = Asked(self._model, _whole(system), _whole(user), max_tokens)
         try:
-            said = self._post(self._dialect.path, self._dialect.payload(asked), seconds, seconds)
+            # A turn waits for the answer: better none than one after a pause.
+            said = self._post(self._dialect.path, self._dialect.payload(asked), seconds, seconds, again=False)
             return self._dialect.text(said)
         except PostError as error:
             raise ChatError(str(error)) from None

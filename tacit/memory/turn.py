@@ -29,6 +29,7 @@ from tacit.config import Config, SessionRule
 from tacit.context.account import sections, slots
 from tacit.context.blocks import Block, room
 from tacit.context.fit import FULL, Appetite, Fitted, Wanted
+from tacit.context.fit import NEAR as NEAR_BEST
 from tacit.context.history import Window, mark, newly, normal
 from tacit.context.rank import NEAR, Ranked, Rules, rank
 from tacit.context.render import SYSTEM, assemble
@@ -40,7 +41,7 @@ from tacit.lifecycle.extract import extract
 from tacit.memory.views import View
 from tacit.model.changes import Said
 from tacit.model.context import Compiled, Dropped, Notice, Receipt
-from tacit.model.search import Found, Hit, Scope
+from tacit.model.search import CATEGORIES, Found, Hit, Scope
 from tacit.model.topics import Activation, Decision, Event, Stimulus, Topic
 from tacit.sessions.classify import classify, scope_of
 from tacit.sessions.guard import Guarded, look
@@ -50,11 +51,13 @@ from tacit.store.home import Home
 from tacit.text import tokens
 from tacit.watch.gate import GatedActivator
 from tacit.watch.pipeline import Moment, Watched, WatcherPipeline
+from tacit.watch.shelf import Shelf
 
 _T = TypeVar("_T")
 
 _BESIDE = 1 / 3  # of the gate: what a passage beside a better one needs
-_NEAR_BEST = 4.0
+_GATE_SHARE = 0.5  # of the time: a slow gate must not cost the turn what the notes say
+_RETRIEVED = tuple(category for category in CATEGORIES if category != "topic")  # these wake by their triggers
 _CANDIDATES = 60  # passages that are asked for
 _MOST_CANDIDATES = 400
 _SHORT = 20  # tokens of a short turn
@@ -87,6 +90,19 @@ class Request:
     trial: bool = False
 
 
+def sane(request: Request) -> Request:
+    """With text where there has to be text, whatever a host gave."""
+    key = request.session_key if isinstance(request.session_key, str) else ""
+    return replace(
+        request,
+        message=request.message if isinstance(request.message, str) else "",
+        session_key=key,
+        agent=request.agent if isinstance(request.agent, str) else None,
+        paths=tuple(path for path in request.paths if isinstance(path, str)),
+        wake=tuple(name for name in request.wake if isinstance(name, str)),
+    )
+
+
 class ContextCompiler:
     """Compiles the turns of one home. Safe to use from several threads."""
 
@@ -95,21 +111,20 @@ class ContextCompiler:
         self._gate = gate
         self.given = receipts.Given(home)
         self.log = GateLog(home)
-        self._pipelines: dict[tuple[int, int], WatcherPipeline] = {}
+        self._made: tuple[Shelf, int, WatcherPipeline] | None = None
         self._flushed: dict[str, str] = {}
         self._last: dict[str, Receipt] = {}
 
     def compile(self, request: Request, view: View, now: datetime) -> Compiled:
-        return _Turn(self, request, view, now).compiled()
+        return _Turn(self, sane(request), view, now).compiled()
 
     def pipeline(self, view: View) -> WatcherPipeline:
         """The watchers over the topics as they are now. Made again when one of them changed."""
         shelf = view.shelf()
-        state = (id(shelf), shelf.generation)
-        if state not in self._pipelines:
+        if self._made is None or self._made[0] is not shelf or self._made[1] != shelf.generation:
             threshold = self.config.watchers.similarity_threshold
-            self._pipelines = {state: WatcherPipeline(shelf.topics, self._gate(), threshold)}
-        return self._pipelines[state]
+            self._made = (shelf, shelf.generation, WatcherPipeline(shelf.topics, self._gate(), threshold))
+        return self._made[2]
 
     def last(self, session_key: str, since: datetime) -> Receipt | None:
         """The receipt of the turn before. That of another process is found in the log."""
@@ -144,6 +159,13 @@ class Steps:
         self.notices: list[Notice] = []
         self.timings: dict[str, float] = {}
 
+    def share(self, part: float) -> float | None:
+        """The monotonic time at which so much of the time that is left will be over."""
+        if self.deadline is None:
+            return None
+        now = time.monotonic()
+        return now + part * max(0.0, self.deadline - now)
+
     def run(self, name: str, step: Callable[[], _T], otherwise: _T, *, always: bool = False) -> _T:
         began = time.perf_counter()
         if not always and self.deadline is not None and time.monotonic() > self.deadline:
@@ -157,7 +179,13 @@ class Steps:
             self.notices.append(Notice("bug", f"{name}: {type(error).__name__}: {error}"))
         finally:
             self.timings[name] = round((time.perf_counter() - began) * 1000, 3)
+            self._tell_late(name)
         return otherwise
+
+    def _tell_late(self, name: str) -> None:
+        late = self.deadline is not None and time.monotonic() > self.deadline
+        if late and not any(notice.code == "deadline" for notice in self.notices):
+            self.notices.append(Notice("deadline", f"The time was over when this was done: {name}."))
 
 
 class _Turn:
@@ -166,11 +194,12 @@ class _Turn:
     def __init__(self, compiler: ContextCompiler, request: Request, view: View, now: datetime) -> None:
         self.compiler, self.request, self.view, self.now = compiler, request, view, now
         self.config = compiler.config
-        self.message = request.message if isinstance(request.message, str) else ""
+        self.message = request.message
         self.steps = Steps(request.seconds)
         sessions = self.config.sessions
         kind = classify(request.session_key, self.config.owners, sessions.orchestration_agents)
         self.kind = replace(kind, agent=request.agent) if request.agent else kind
+        self.history: list[Said] = []
         self.rule: SessionRule = getattr(sessions, self.kind.type)
         self.listener = Listener(self.rule.audience, self.kind.agent)
         self.sources = Sources(view.read, self.listener)
@@ -179,7 +208,7 @@ class _Turn:
 
     def compiled(self) -> Compiled:
         steps, off = self.steps, self._off()
-        history: list[Said] = steps.run("history", lambda: normal(self.request.history), [])
+        history = self.history = steps.run("history", lambda: normal(self.request.history), [])
         standing = () if off else self._blocks("standing", self._standing)
         guarded = steps.run("guard", self._guarded, look(""))
         skipped = off or guarded.skip
@@ -218,7 +247,7 @@ class _Turn:
     def _scope(self) -> Scope:
         scope = scope_of(self.kind, self.rule.audience)
         without = (self.request.transcript,) if self.request.transcript else ()
-        return replace(scope, archived=False, without=without)
+        return replace(scope, archived=False, without=without, categories=_RETRIEVED)
 
     def _standing(self) -> Iterator[Loaded]:
         compiler = self.config.context_compiler
@@ -243,7 +272,7 @@ class _Turn:
     def _goes_on(self, last: Receipt) -> bool:
         pause = self.now - datetime.fromisoformat(last.at)
         idle = timedelta(hours=self.config.capture.idle_seal_hours)
-        return pause < idle and (bool(self.request.history) or not last.had_history)
+        return pause < idle and (bool(self.history) or not last.had_history)
 
     @property
     def _since(self) -> datetime:
@@ -254,9 +283,15 @@ class _Turn:
 
     def _awake(self, skipped: bool, history: Sequence[Said]) -> list[Activation]:
         pipeline = self.compiler.pipeline(self.view)
-        for problem in pipeline.problems:
-            self._notice("topic", str(problem))
-        moment = Moment(self.now.isoformat(), self.steps.deadline)
+        if self.rule.audience == "owner":  # what is wrong with a topic may tell what is in it
+            for problem in pipeline.problems:
+                self._notice("topic", str(problem))
+        for name in self.request.wake:
+            if not pipeline.knows(name, self._allows):
+                self.dropped.append(
+                    Dropped(label("topic", name), "topics", "", "missing", "there is no such topic")
+                )
+        moment = Moment(self.now.isoformat(), self.steps.share(_GATE_SHARE))
         corrected = pipeline.corrections(
             _last_said(history), moment, spoken=self._spoken, allowed=self._allows
         )
@@ -347,8 +382,8 @@ class _Turn:
 
     def _excluded(self, hit: Hit) -> str:
         compiler = self.config.context_compiler
-        if hit.category == "topic":
-            return "topics wake by their triggers"
+        if hit.turn and hit.speaker == "system":
+            return "it is what a system said to an agent"
         settings = {"memory": compiler.memory_md, "journal": compiler.journal}
         if settings.get(hit.category) == "never" or (hit.path == PROJECTS and compiler.projects == "never"):
             return "the config says never"
@@ -372,10 +407,10 @@ class _Turn:
             return FULL
         least = self.config.inject.confidence_gate * _BESIDE
         most = self.config.context_compiler.max_injected_chars
-        return Appetite(least, _NEAR_BEST, most)
+        return Appetite(least, NEAR_BEST, most, self.config.context_compiler.max_snippet_chars)
 
     def _blocks(self, step: str, load: Callable[[], Iterator[Loaded]]) -> tuple[Block, ...]:
-        loaded: list[Loaded] = self.steps.run(step, lambda: list(load()), [])
+        loaded: list[Loaded] = self.steps.run(step, lambda: list(load()), [], always=True)
         self.dropped += [one for one in loaded if isinstance(one, Dropped)]
         return tuple(one for one in loaded if isinstance(one, Block))
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import TacitError, UsageError
-from tacit.memory.turn import ContextCompiler, Request
+from tacit.memory.turn import ContextCompiler, Request, sane
 from tacit.memory.views import Past, Present
 from tacit.model.context import Compiled
 from tacit.model.search import EVERYTHING
@@ -37,7 +37,7 @@ class Turns:
         """A turn of a session, within the time that the config gives."""
         self.warm()
         seconds = self._memory.config.inject.deadline_ms / 1000
-        request = self._in_session(Request(message, seconds=seconds, **asked))
+        request = self._in_session(sane(Request(message, seconds=seconds, **asked)))
         return self._compiler.compile(request, self.present, self._memory.moment())
 
     def look(self, request: Request, at: str | None = None) -> Compiled:

@@ -140,29 +140,32 @@ class Post:
     def base(self) -> str:
         return self._base.place + self._base.path
 
-    def __call__(self, path: str, payload: object, timeout: float, patience: float) -> Any:
-        """The answer as JSON. `timeout` seconds for each attempt, `patience` for all of them."""
+    def __call__(
+        self, path: str, payload: object, timeout: float, patience: float, *, again: bool = True
+    ) -> Any:
+        """The answer as JSON. `timeout` seconds for each attempt, `patience` for all of them; `again`: more
+        than one attempt may be made."""
         if wait := self._breaker.wait():
             raise PostError(
                 f"{self.place} failed {_FAILURES} times in a row and is left alone for {wait:.0f} s more. "
                 f"Start it, or choose another {self._purpose.setting}."
             )
         try:
-            answer = self._patiently(path, json.dumps(payload).encode(), timeout, patience)
+            answer = self._patiently(path, json.dumps(payload).encode(), timeout, patience, again)
         except PostError:
             self._breaker.tell(worked=False)
             raise
         self._breaker.tell(worked=True)
         return answer
 
-    def _patiently(self, path: str, body: bytes, timeout: float, patience: float) -> Any:
+    def _patiently(self, path: str, body: bytes, timeout: float, patience: float, again: bool) -> Any:
         end, wait = self._clock() + patience, _FIRST_WAIT
         while True:
             try:
                 return self._attempt(path, body, min(end, self._clock() + timeout))
             except _Busy as busy:
                 pause = wait if busy.wait is None else busy.wait
-                if self._clock() + pause >= end:
+                if not again or self._clock() + pause >= end:
                     raise PostError(
                         f"{self.place} {busy}. Try again later, or choose another {self._purpose.setting}."
                     ) from None

@@ -72,7 +72,7 @@ def find(
         with clock("understand"):
             question = understand(text, now, _mentioned(index.names(scope), text))
             terms = [term.text for term in question.terms]
-            depth = max(DEPTH, limit)
+            depth = DEPTH if limit <= 2 * DEPTH else 2 * DEPTH  # both sides together fill the limit
         with clock("words"):
             lexical, ideal = _by_words(index, terms, scope, depth)
         with clock("vector"):

@@ -64,6 +64,9 @@ class WatcherPipeline:
     def topic(self, name: str) -> Topic:
         return self._topics[name]
 
+    def knows(self, name: str, allowed: Callable[[Topic], bool]) -> bool:
+        return name in self._topics and allowed(self._topics[name])
+
     def process(
         self,
         stimulus: Stimulus,
@@ -74,7 +77,14 @@ class WatcherPipeline:
     ) -> Watched:
         """`allowed`: which topics this session may see at all; `woken`: names that somebody asked for."""
         topics = {name: topic for name, topic in self._topics.items() if allowed(topic)}
-        matches = _by_topic(match for match in self._matcher.find(stimulus) if match.topic in topics)
+        scheduled = stimulus.event is not None and stimulus.event.type == "cron"
+        matches = _by_topic(
+            match
+            for match in self._matcher.find(stimulus)
+            if match.topic in topics and (match.type == "cron" or not scheduled)
+        )
+        if scheduled:  # nobody speaks: what the prompt of a schedule is about wakes nothing else
+            topics = {name: topics[name] for name in topics if name in matches or name in woken}
         scores = self._scorer.measure(stimulus.text, topics)
         near = [
             _Candidate(topic, matches.get(name, ()), scores[name], self._threshold)

@@ -205,7 +205,9 @@ def test_a_query_has_no_more_time_than_its_caller(serve: Serve) -> None:
     calls: list[float] = []
 
     class Watched(Post):
-        def __call__(self, path: str, payload: object, timeout: float, patience: float) -> Any:
+        def __call__(
+            self, path: str, payload: object, timeout: float, patience: float, *, again: bool = True
+        ) -> Any:
             calls.append(patience)
             return _one([1, 2, 3])
 
@@ -222,7 +224,9 @@ def test_a_query_has_less_time_than_documents(serve: Serve) -> None:
     calls: list[tuple[float, float]] = []
 
     class Watched(Post):
-        def __call__(self, path: str, payload: object, timeout: float, patience: float) -> Any:
+        def __call__(
+            self, path: str, payload: object, timeout: float, patience: float, *, again: bool = True
+        ) -> Any:
             calls.append((timeout, patience))
             return _one([1, 2, 3])
 
