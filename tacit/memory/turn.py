@@ -403,11 +403,13 @@ class _Turn:
 
     @property
     def _appetite(self) -> Appetite:
-        if self.request.budget is not None:
-            return FULL
+        """A budget that somebody named is there to be used: for the conversation, and where there is none for
+        knowledge. Without one every passage must be worth its tokens."""
+        compiler = self.config.context_compiler
         least = self.config.inject.confidence_gate * _BESIDE
-        most = self.config.context_compiler.max_injected_chars
-        return Appetite(least, NEAR_BEST, most, self.config.context_compiler.max_snippet_chars)
+        if self.request.budget is None:
+            return Appetite(least, NEAR_BEST, compiler.max_injected_chars, compiler.max_snippet_chars)
+        return Appetite(least, NEAR_BEST) if self.history else FULL
 
     def _blocks(self, step: str, load: Callable[[], Iterator[Loaded]]) -> tuple[Block, ...]:
         loaded: list[Loaded] = self.steps.run(step, lambda: list(load()), [], always=True)

@@ -72,7 +72,7 @@ def _situations() -> Iterator[Situation]:
             "Remind me: when does the Reif collection go online, and what still has to happen before?",
             MAIN,
         ),
-        ("21 November, 10:00", "9 November: Kontora live"),
+        ("21 November", "Kontora on 9 November"),
     )
     yield Situation(
         "02-brennplan",
@@ -123,7 +123,7 @@ def _situations() -> Iterator[Situation]:
         "07-pull-request",
         "Hanna talks to the agent that works on kilnlog's code.",
         Request(PULL_REQUEST, "agent:werkbank:main"),
-        ("SQLite in WAL mode", "INSERT OR IGNORE"),
+        ("SQLite in WAL mode", "PRIMARY KEY (firing, sensor, at)"),
     )
     yield Situation(
         "08-morning-brief",
