@@ -29,7 +29,7 @@ _Ended = TypeVar("_Ended")
 
 SEED = 20_260_301
 ASKED = 200
-_LAYOUT = "1"  # raise it when anything here changes
+_LAYOUT = "2"  # raise it when anything here changes
 _FIRST_DAY = date(2021, 1, 4)
 _DAYS = 1900
 
@@ -38,7 +38,7 @@ def _listed(words: str) -> list[str]:
     return words.split()
 
 
-_MAKERS = _listed(
+MAKERS = _listed(
     "Abelard Bexley Corvin Dunmore Eskelund Farrow Gantry Hallam Iverson Jessop Kallio Lindqvist Marlow "
     "Nordahl Oakes Penrose Quist Radley Sandoval Thorne Ulrich Vance Wexford Yeats Zeller Ashby Brandt "
     "Castell Devlin Ellison Fenwick Grieve Holm Ingram Juniper Keswick Larkin Mercer Novak Orford Pascoe "
@@ -50,7 +50,7 @@ _PLACES = _listed(
     "dairy ferry granary hangar island jetty kiosk loft mill nursery office pavilion ranch school tavern "
     "upstairs vineyard warehouse yard bridge canal station hilltop corner basement"
 )
-_PEOPLE = _listed(
+PEOPLE = _listed(
     "Marta Oskar Zoë Pablo Ingrid Tobias Leyla Henrik Sofia Jürgen Amara Ciarán Noriko Stefan Valentina "
     "Łukasz Beatriz Dmitri Esther Rahul Yusuf Hannah Matteo Siobhan Viktoria Wanda Elio Freya Gustav "
     "Mireille"
@@ -70,7 +70,7 @@ def _field(things: str, figures: str, units: str, nouns: str) -> Field:
     return Field(_listed(things), _listed(figures), _listed(units), _listed(nouns))
 
 
-_FIELDS = {
+FIELDS = {
     "workshop": _field(
         "lathe press bandsaw hoist grinder planer drill anvil winch clamp jig compressor",
         "tension clearance torque feed stroke pressure speed offset",
@@ -130,8 +130,8 @@ _FIELDS = {
         "pillow waiting recipe tooth cough mat muscle nurse back shoe",
     ),
 }
-_THINGS = tuple((field, thing) for field, words in _FIELDS.items() for thing in words.things)
-_COMBINATIONS = len(_MAKERS) * len(_PLACES) * len(_THINGS)
+_THINGS = tuple((field, thing) for field, words in FIELDS.items() for thing in words.things)
+_COMBINATIONS = len(MAKERS) * len(_PLACES) * len(_THINGS)
 _STEP = 104_729  # a prime, so that no combination comes twice
 
 _GENERAL = _listed(
@@ -182,7 +182,7 @@ _AFTER = ("Next", "To do", "Later")
 _FOLDERS = (
     ("knowledge/reference/{field}", 24),
     ("knowledge/journal/{year}", 24),
-    ("topics/{field}", 16),
+    ("knowledge/notes/{field}", 16),
     ("knowledge/procedures", 12),
     ("knowledge/projects/{maker}-{place}", 10),
     ("archive/knowledge/reference/{field}", 6),
@@ -249,12 +249,12 @@ def subject_of(number: int) -> Subject:
 
 def _subject(rng: Random, number: int) -> Subject:
     rest, at = divmod(number * _STEP % _COMBINATIONS, len(_THINGS))
-    place, maker = divmod(rest, len(_MAKERS))
+    place, maker = divmod(rest, len(MAKERS))
     field, thing = _THINGS[at]
-    about = _FIELDS[field]
-    who, other = rng.sample(_PEOPLE, 2)
+    about = FIELDS[field]
+    who, other = rng.sample(PEOPLE, 2)
     return Subject(
-        number, field, _MAKERS[maker], _PLACES[place], thing,
+        number, field, MAKERS[maker], _PLACES[place], thing,
         f"{_drawn(rng, about.nouns)} {rng.choice(about.figures)}",
         f"{rng.randint(2, 990)} {rng.choice(about.units)}",
         who, other, _FIRST_DAY + timedelta(days=rng.randrange(_DAYS)),
@@ -310,9 +310,7 @@ def _code(rng: Random, subject: Subject) -> str:
 
 def _to_do(rng: Random, subject: Subject) -> str:
     box = rng.choice(" x")
-    lines = [
-        f"- [{box}] {rng.choice(_PEOPLE)}: look at the {subject.pair} again in {rng.randint(2, 9)} weeks"
-    ]
+    lines = [f"- [{box}] {rng.choice(PEOPLE)}: look at the {subject.pair} again in {rng.randint(2, 9)} weeks"]
     if subject.number and rng.random() < 0.5:
         other = subject_of(rng.randrange(max(0, subject.number - 500), subject.number))
         lines.append(f"- See [[{other.title}]]")
@@ -324,11 +322,11 @@ class _Said(dict[str, str]):
 
     def __init__(self, rng: Random, subject: Subject) -> None:
         super().__init__()
-        self._rng, self._field = rng, _FIELDS[subject.field]
+        self._rng, self._field = rng, FIELDS[subject.field]
         about = self._field
         self._lists = {
             "n": about.nouns, "q": about.figures, "u": about.units, "t": about.things, "g": _GENERAL,
-            "v": _VERBS, "a": _KINDS, "p": _PEOPLE, "x": _NAMES, "m": _MAKERS, "l": _PLACES,
+            "v": _VERBS, "a": _KINDS, "p": PEOPLE, "x": _NAMES, "m": MAKERS, "l": _PLACES,
         }  # fmt: skip
 
     def __getitem__(self, gap: str) -> str:
@@ -348,9 +346,19 @@ def _question(rng: Random, subject: Subject, asked: bool) -> Question:
 # ---------------------------------------------------------------- homes
 
 
-def home(count: int) -> Path:
+class Kind(NamedTuple):
+    """What a home has besides its notes. `name` changes when that does."""
+
+    name: str
+    furnish: Callable[[Path], None]
+
+
+PLAIN = Kind("notes", lambda root: None)
+
+
+def home(count: int, kind: Kind = PLAIN) -> Path:
     """A cached home with this many notes. Its notes are to stay as they are; its index is made as needed."""
-    root = homes.CACHE / f"notes-{count}-v{_LAYOUT}"
+    root = homes.CACHE / f"{kind.name}-{count}-v{_LAYOUT}"
     if not root.exists():
         print(f"making a home with {count} notes, once", file=sys.stderr)
         making = root.with_name(root.name + ".making")
@@ -358,6 +366,7 @@ def home(count: int) -> Path:
         tacit.init(making)
         for number in range(count):
             write(making, *note(number), subject_of(number).day)
+        kind.furnish(making)
         making.rename(root)
     return root
 
@@ -370,9 +379,9 @@ def write(root: Path, path: str, text: str, day: date) -> None:
     os.utime(file, (at, at))
 
 
-def indexed(count: int) -> Path:
+def indexed(count: int, kind: Kind = PLAIN) -> Path:
     """The same home with an index of its notes that the code of today made."""
-    root = home(count)
+    root = home(count, kind)
     with _alone():
         mark = _mark(root)
         if not mark.exists() or mark.read_text() != _code_of_today():
@@ -404,9 +413,13 @@ def _alone() -> AbstractContextManager[None]:
     return files.locked(homes.CACHE / "indexing.lock", wait=600)
 
 
+_INDEXING = ("embed", "index", "model", "search", "store", "text")  # folders of the code that makes an index
+
+
 def _code_of_today() -> str:
     digest = sha256()
-    folder = Path(tacit.__file__).parent
-    for file in sorted(folder.glob("**/*.py")):
-        digest.update(file.read_bytes())
+    package = Path(tacit.__file__).parent
+    for folder in _INDEXING:
+        for file in sorted((package / folder).glob("**/*.py")):
+            digest.update(file.read_bytes())
     return digest.hexdigest()

@@ -1,0 +1,21 @@
+"""How a turn grows from 1,000 to 100,000 notes, against the statements that it asks of the index.
+
+Not among what is measured by default: to make the larger home takes minutes, once, and its index again
+whenever code that makes indexes changed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench import turn
+from bench.pairs import Measured
+
+_SMALL, _LARGE = 1_000, 100_000
+_SAMPLES = 60
+
+
+def measure(folder: Path) -> list[Measured]:
+    del folder
+    small, large = turn.warm(_SMALL, _SAMPLES), turn.warm(_LARGE, _SAMPLES)
+    return [small, large, turn.growth(small, large, f"turn: growth from {_SMALL:,} to {_LARGE:,} notes")]
