@@ -6,6 +6,7 @@
     with memory.session(channel="chat", model="some-model") as session:
         session.message("user", "What did we decide about the kiln?")
         session.message("agent", "To fire at 1,220 °C from Monday.")
+    print(memory.turn("How hot do we fire?").text)
 
 Names are loaded when they are first used, so that starting a command stays cheap.
 """
@@ -35,9 +36,11 @@ if TYPE_CHECKING:
         UsageError,
     )
     from tacit.memory import Memory
+    from tacit.model.context import Compiled, Receipt, Section
     from tacit.model.notes import Note
     from tacit.model.problems import Problem
     from tacit.model.search import Found, Hit, Scope, Why
+    from tacit.model.topics import Event
     from tacit.model.turns import Attachment, KnowledgeChange, Message, Sealed, ToolCall, Transcript, Turn
 
 _WHERE = {
@@ -46,6 +49,8 @@ _WHERE = {
     "Memory": "tacit.memory",
     "Note": "tacit.model.notes",
     "Problem": "tacit.model.problems",
+    "Event": "tacit.model.topics",
+    **dict.fromkeys(("Compiled", "Receipt", "Section"), "tacit.model.context"),
     **dict.fromkeys(("Found", "Hit", "Scope", "Why"), "tacit.model.search"),
     **dict.fromkeys(
         ("Attachment", "KnowledgeChange", "Message", "Sealed", "ToolCall", "Transcript", "Turn"),
@@ -73,9 +78,11 @@ __all__ = [
     "Attachment",
     "Busy",
     "ChangedOnDisk",
+    "Compiled",
     "Config",
     "ConfigError",
     "DiskError",
+    "Event",
     "Found",
     "GitError",
     "Hit",
@@ -85,8 +92,10 @@ __all__ = [
     "Message",
     "Note",
     "Problem",
+    "Receipt",
     "Scope",
     "Sealed",
+    "Section",
     "Session",
     "SessionError",
     "StoreError",

@@ -30,6 +30,7 @@ from tacit.model.context import Dropped, Notice, Slot
 
 Count = Callable[[str], int]
 
+_INSTRUCTING: tuple[Slot, ...] = ("identity", "topics")  # they stand as they were written, unfenced
 _WORD = re.compile(r"\w{3,}")
 _WORTH = 24  # fewer tokens than this of a shortened file tell nothing
 _MARK = "e722"  # as long as those that fences get
@@ -85,18 +86,19 @@ class Fitted:
 def fit(wanted: Wanted, room: Room, count: Count, appetite: Appetite = FULL) -> Fitted:
     filling = _Filling(room, count)
     message = filling.message(wanted.message)
-    system = filling.system(wanted.system) if _has_data(wanted) else ""
     recent = window(wanted.history, min(room.history_floor, filling.left), count)
     floor = recent.tokens + filling.fence("history") if wanted.history else 0
-    session = [block for block in wanted.standing if block.slot != "identity"]
     filling.add((block for block in wanted.standing if block.slot == "identity"), floor)
+    system = filling.system(wanted.system) if _has_data(wanted) else ""
     sought = filling.needed(wanted.knowledge, room.knowledge_floor)
-    filling.add(session, floor + sought)
+    filling.add((block for block in wanted.standing if block.slot != "identity"), floor + sought)
     filling.add(wanted.topics, floor + sought)
     said = "\n".join(line.text for line in recent.kept)
     filling.add_knowledge([block for block in wanted.knowledge if block.text not in said], floor, appetite)
     if wanted.history:
         recent = window(wanted.history, max(0, filling.left - filling.fence("history")), count)
+    if all(kept.block.slot in _INSTRUCTING for kept in filling.kept):
+        system = ""
     return Fitted(
         message, system, tuple(filling.kept), recent, tuple(filling.dropped), tuple(filling.notices)
     )
@@ -105,7 +107,7 @@ def fit(wanted: Wanted, room: Room, count: Count, appetite: Appetite = FULL) -> 
 def _has_data(wanted: Wanted) -> bool:
     """Whether anything will stand between fences, of which the system text speaks."""
     blocks = (*wanted.standing, *wanted.topics, *wanted.knowledge)
-    return any(block.slot not in ("identity", "topics") for block in blocks)
+    return any(block.slot not in _INSTRUCTING for block in blocks)
 
 
 class _Filling:
@@ -247,7 +249,7 @@ class _Filling:
         return self._count(fenced(slot, _MARK, "")) + _JOIN
 
     def _overhead(self, block: Block) -> int:
-        if block.slot in ("identity", "topics"):
+        if block.slot in _INSTRUCTING:
             return self._label(block.label)
         return self.fence(block.slot) + self._count(f"[{_MARK} {heading(block)}]\n")
 
