@@ -120,7 +120,12 @@ class ContextCompiler:
     )
     max_snippet_chars: int = field(
         default=800,
-        metadata=_rule("whole", "Most characters of one retrieved passage.", low=80, high=100_000),
+        metadata=_rule(
+            "whole",
+            "Most characters of one passage in a turn that names no budget of its own.",
+            low=80,
+            high=100_000,
+        ),
     )
     half_life_days: float = field(
         default=7.0,
@@ -326,7 +331,9 @@ class Inject:
     )
     confidence_gate: float = field(
         default=0.12,
-        metadata=_rule("number", "Relevance below which a passage is dropped.", low=0, high=1),
+        metadata=_rule(
+            "number", "Relevance that the best passage needs; below it nothing is given.", low=0, high=1
+        ),
     )
     strong: float = field(
         default=0.75,

@@ -75,10 +75,9 @@ class Sources:
             most = int(topic.max_context_kb * KB)
             name = label("topic", topic.name)
             reason = one.decision.reason
-            if one.hint:
-                yield Block(
-                    "topics", label("correction", topic.name), topic.path, one.hint, reason, most=most
-                )
+            if one.decision.by == "steering":
+                text = one.hint or plain(topic.body)
+                yield Block("topics", label("correction", topic.name), topic.path, text, reason, most=most)
                 continue
             yield Block(
                 "topics", name, topic.path, plain(topic.body), reason, topic.path,

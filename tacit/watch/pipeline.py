@@ -30,6 +30,7 @@ from tacit.watch.patterns import PatternMatcher
 from tacit.watch.similarity import SimilarityScorer
 from tacit.watch.table import Verdict, decide
 
+_MOOD = 0.5  # how much of the mood that a topic asks for a message must have
 _NEAR = 0.3  # a score from which a topic that stays asleep for lack of a trigger is worth a note
 
 
@@ -86,6 +87,11 @@ class WatcherPipeline:
         if scheduled:  # nobody speaks: what the prompt of a schedule is about wakes nothing else
             topics = {name: topics[name] for name in topics if name in matches or name in woken}
         scores = self._scorer.measure(stimulus.text, topics)
+        matches |= {
+            name: (*matches.get(name, ()), Match(name, "sentiment", "the mood of the message"))
+            for name, topic in topics.items()
+            if _asks_for_mood(topic) and scores[name].channels.get("mood", 0.0) >= _MOOD
+        }
         near = [
             _Candidate(topic, matches.get(name, ()), scores[name], self._threshold)
             for name, topic in sorted(topics.items())
@@ -195,6 +201,10 @@ def _by_topic(matches: Iterable[Match]) -> dict[str, tuple[Match, ...]]:
     for match in matches:
         found[match.topic] = (*found.get(match.topic, ()), match)
     return found
+
+
+def _asks_for_mood(topic: Topic) -> bool:
+    return any(trigger.type == "sentiment" and trigger.scope != "output" for trigger in topic.triggers)
 
 
 def _corrects(topic: Topic) -> bool:

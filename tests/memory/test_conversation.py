@@ -180,3 +180,14 @@ def test_a_correction_comes_with_an_acknowledgement_too(strict: Path) -> None:
     assert compiled.receipt.skipped == "acknowledgement"
     assert in_slot(compiled, "topics") == ["topics/words.md"]
     assert compiled.receipt.session_key == OWNER
+
+
+def test_a_topic_that_corrects_without_a_hint_gives_its_text_and_pauses_too(garden: Path) -> None:
+    head = "---\nsteering: true\nsteering_pause: 3\nactivation: auto\ntriggers:\n"
+    trigger = "  - {type: pattern, match: 'hose', scope: output}\n"
+    write(garden, "topics/words.md", f"{head}{trigger}---\n# Words\n\nSay drip line. BODYWORD\n")
+    memory = opened(garden)
+    history = [("user", "How?"), ("agent", "With the hose.")]
+    turns = [memory.turn("And then?", history=history) for _ in range(3)]
+    assert [labels(turn).count("correction:words") for turn in turns] == [1, 0, 0]
+    assert "BODYWORD" in turns[0].text

@@ -437,3 +437,31 @@ def test_every_source_that_is_kept_or_dropped_says_why(lived: Memory) -> None:
     kept: Sequence[str] = [one.reason for one in compiled.sections]
     assert all(kept)
     assert all(one.code and one.reason for one in compiled.dropped)
+
+
+def test_keywords_of_an_awake_topic_are_looked_for_too(garden: Path) -> None:
+    write(garden, "knowledge/reference/zinnia.md", "# Zinnia\n\nThe zinnia bed wants lime. ZINNIAWORD\n")
+    triggers = "triggers: [{type: pattern, match: flowers}]\nactivation: auto\n"
+    body = "# Flowers\n\nTell what each bed wants.\n"
+    asked = Request("What do the flowers want?")
+    write(garden, "topics/flowers.md", f"---\n{triggers}---\n{body}")
+    assert "ZINNIAWORD" not in opened(garden).turns.look(asked).text
+    write(garden, "topics/flowers.md", f"---\n{triggers}keywords: [zinnia, lime]\n---\n{body}")
+    assert "ZINNIAWORD" in opened(garden).turns.look(asked).text
+
+
+def test_a_long_passage_is_cut_around_what_was_asked_unless_a_budget_is_named(garden: Path) -> None:
+    filler = "\n".join(
+        f"- Line {number} about something else altogether, to fill the page." for number in range(14)
+    )
+    text = f"# Seeds\n\n{filler}\n- The Brandywine seeds are in the blue tin. TINWORD\n"
+    write(garden, "knowledge/reference/seeds.md", text)
+    question = "Where are the Brandywine seeds, in which tin?"
+    memory = opened(garden)
+    lean = memory.turn(question).text
+    assert "TINWORD" in lean
+    assert "[…]" in lean
+    assert "Line 0 about" not in lean
+    assert (
+        "Line 0 about" in memory.turn(question, budget=3000, session_key="agent:main:telegram:direct:7").text
+    )
