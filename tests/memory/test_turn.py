@@ -440,10 +440,10 @@ def test_every_source_that_is_kept_or_dropped_says_why(lived: Memory) -> None:
 
 
 def test_keywords_of_an_awake_topic_are_looked_for_too(garden: Path) -> None:
-    write(garden, "knowledge/reference/zinnia.md", "# Zinnia\n\nThe zinnia bed wants lime. ZINNIAWORD\n")
+    write(garden, "knowledge/reference/zinnia.md", "# Zinnia\n\nZinnia gets lime. ZINNIAWORD\n")
     triggers = "triggers: [{type: pattern, match: flowers}]\nactivation: auto\n"
     body = "# Flowers\n\nTell what each bed wants.\n"
-    asked = Request("What do the flowers want?")
+    asked = Request("What about the flowers there?")
     write(garden, "topics/flowers.md", f"---\n{triggers}---\n{body}")
     assert "ZINNIAWORD" not in opened(garden).turns.look(asked).text
     write(garden, "topics/flowers.md", f"---\n{triggers}keywords: [zinnia, lime]\n---\n{body}")
