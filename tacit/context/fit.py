@@ -45,7 +45,7 @@ class Wanted:
 
     message: str
     system: str = ""
-    standing: tuple[Block, ...] = ()  # identity, memory, journal, projects
+    fixed: tuple[Block, ...] = ()  # identity, memory, journal, projects
     topics: tuple[Block, ...] = ()  # each followed by its subscriptions
     knowledge: tuple[Block, ...] = ()
     history: tuple[Said, ...] = ()
@@ -88,10 +88,10 @@ def fit(wanted: Wanted, room: Room, count: Count, appetite: Appetite = FULL) -> 
     message = filling.message(wanted.message)
     recent = window(wanted.history, min(room.history_floor, filling.left), count)
     floor = recent.tokens + filling.fence("history") if wanted.history else 0
-    filling.add((block for block in wanted.standing if block.slot == "identity"), floor)
+    filling.add((block for block in wanted.fixed if block.slot == "identity"), floor)
     system = filling.system(wanted.system) if _has_data(wanted) else ""
     sought = filling.needed(wanted.knowledge, room.knowledge_floor)
-    filling.add((block for block in wanted.standing if block.slot != "identity"), floor + sought)
+    filling.add((block for block in wanted.fixed if block.slot != "identity"), floor + sought)
     filling.add(wanted.topics, floor + sought)
     said = "\n".join(line.text for line in recent.kept)
     filling.add_knowledge([block for block in wanted.knowledge if block.text not in said], floor, appetite)
@@ -106,7 +106,7 @@ def fit(wanted: Wanted, room: Room, count: Count, appetite: Appetite = FULL) -> 
 
 def _has_data(wanted: Wanted) -> bool:
     """Whether anything will stand between fences, of which the system text speaks."""
-    blocks = (*wanted.standing, *wanted.topics, *wanted.knowledge)
+    blocks = (*wanted.fixed, *wanted.topics, *wanted.knowledge)
     return any(block.slot not in _INSTRUCTING for block in blocks)
 
 

@@ -1,7 +1,7 @@
 """One turn, step by step. Whatever goes wrong, the turn goes on with less, and the receipt says why.
 
     classify     session key → who listens, and the rule for such sessions
-    standing     identity, and what the session always has
+    fixed        identity, and what the session always has
     guard        is there anything to look for?
     watch        topics that the message wakes, and corrections of what the agent said last
     search       passages, in what this session may see
@@ -28,12 +28,13 @@ from typing import TypeVar
 from tacit.config import Config, SessionRule
 from tacit.context.account import sections, slots
 from tacit.context.blocks import Block, room
+from tacit.context.fence import visible
 from tacit.context.fit import FULL, Appetite, Fitted, Wanted
 from tacit.context.fit import NEAR as NEAR_BEST
 from tacit.context.history import Window, mark, newly, normal
 from tacit.context.rank import NEAR, Ranked, Rules, rank
 from tacit.context.render import SYSTEM, assemble
-from tacit.context.shorten import Shortened
+from tacit.context.shorten import Shortened, middle_out
 from tacit.context.sources import PROJECTS, Listener, Loaded, Sources, identity_files, label
 from tacit.errors import TacitError
 from tacit.index.protocol import Place, Stored
@@ -209,17 +210,20 @@ class _Turn:
     def compiled(self) -> Compiled:
         steps, off = self.steps, self._off()
         history = self.history = steps.run("history", lambda: normal(self.request.history), [])
-        standing = () if off else self._blocks("standing", self._standing)
-        guarded = steps.run("guard", self._guarded, look(""))
+        fixed = () if off else self._blocks("fixed", self._fixed)
+        guarded = steps.run("guard", self._guarded, Guarded())
         skipped = off or guarded.skip
         awake = [] if off else steps.run("watch", lambda: self._awake(bool(skipped), history), _ASLEEP)
         topics = self._blocks("topics", lambda: self.sources.topics(awake))
         ranked = None if skipped else self._ranked(awake, guarded)
         knowledge = ranked.blocks if ranked else ()
-        wanted = Wanted(self.message, SYSTEM, standing, topics, knowledge, tuple(history))
+        wanted = Wanted(self.message, SYSTEM, fixed, topics, knowledge, tuple(history))
         text, used, fitted = steps.run(
             "assemble", lambda: self._assembled(wanted), ("", 0, _EMPTY), always=True
         )
+        if not text:  # nothing could be assembled: the message at least
+            text = middle_out(visible(self.message), self.budget, count).text
+            used = count(text)
         session = steps.run("session", lambda: self._session_id, self.request.session_id, always=True)
         if fitted.history.left and not self._is_trial:
             steps.run("flush", lambda: self._flush(session, fitted.history.left), None, always=True)
@@ -249,7 +253,7 @@ class _Turn:
         without = (self.request.transcript,) if self.request.transcript else ()
         return replace(scope, archived=False, without=without, categories=_RETRIEVED)
 
-    def _standing(self) -> Iterator[Loaded]:
+    def _fixed(self) -> Iterator[Loaded]:
         compiler = self.config.context_compiler
         names = identity_files(self.rule.files, compiler.profile, self.rule.audience)
         yield from self.sources.identity(names)

@@ -60,6 +60,7 @@ class Present:
         self._searcher = searcher
         self._shelf = Shelf()
         self.followed = False
+        self._is_current = False  # nothing changed since this turn began
 
     def read(self, path: str) -> bytes:
         return self._tree.read(path, _LARGEST)
@@ -78,7 +79,8 @@ class Present:
         self._shelf.refresh(listed, self.read)
 
     def find(self, text: str, scope: Scope, limit: int, now: datetime, deadline: float | None) -> Found:
-        wait = 0.0 if self.followed else _CATCH_UP
+        wait = 0.0 if self.followed or self._is_current else _CATCH_UP
+        self._is_current = False
         searcher = self._searcher()
         return searcher.find(text, scope, limit, now=now, deadline=deadline, catch_up=wait, snippets=False)
 
@@ -86,7 +88,10 @@ class Present:
         return self._searcher().around(places, before, after)
 
     def names(self, scope: Scope) -> tuple[str, ...]:
-        return self._searcher().names(scope)
+        """The first question of a turn, so files that changed are looked at here."""
+        searcher = self._searcher()
+        self._is_current = not self.followed and searcher.catch_up(_CATCH_UP)
+        return searcher.names(scope)
 
     def references(self, paths: Collection[str]) -> Mapping[str, int]:
         return self._searcher().references(paths)

@@ -102,6 +102,17 @@ class Searcher:
         long message complete. Left out is what the index does not hold, or cannot say now."""
         return self._asked(lambda index: index.around(places, before, after), {})
 
+    def catch_up(self, seconds: float) -> bool:
+        """Spend so many seconds on files that changed; whether the index can answer for all files now."""
+        with self._mutex:
+            try:
+                return self._is_current(seconds)
+            except IndexBroken as broken:
+                self._give_up(broken)
+            except (IndexUnavailable, StoreError, OSError):  # the next question says so
+                pass
+            return False
+
     def names(self, scope: Scope = EVERYTHING) -> tuple[str, ...]:
         """People and projects that have a file; none where the index cannot say."""
         return self._asked(lambda index: index.names(scope), ())

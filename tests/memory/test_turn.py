@@ -422,7 +422,7 @@ def test_a_receipt_tells_the_whole_turn(garden: Path) -> None:
     assert (kept["budget"], kept["tokens"]) == (900, compiled.tokens)
     assert [one["label"] for one in kept["sections"]] == labels(compiled)
     assert datetime.fromisoformat(kept["at"]) == NOW
-    assert receipt.timings_ms.keys() >= {"history", "standing", "guard", "watch", "search", "assemble"}
+    assert receipt.timings_ms.keys() >= {"history", "fixed", "guard", "watch", "search", "assemble"}
     assert sum(used for used, _ in receipt.slots.values()) == sum(one.tokens for one in compiled.sections)
 
 
