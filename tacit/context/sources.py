@@ -7,9 +7,11 @@ says so, and the rest goes on.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from functools import lru_cache
+from typing import NamedTuple
 
 from tacit.config import ContextCompiler
 from tacit.context.blocks import KB, Block
@@ -27,6 +29,8 @@ MEMORY = "knowledge/memory/MEMORY.md"
 PROJECTS = "knowledge/projects/_active.md"
 _ALL_IDENTITY = ("SOUL.md", "USER.md", "AGENTS.md", "TOOLS.md")
 _LABEL = re.compile(r"[^\w./:@+ -]|--")
+
+_REMEMBERED = 64 * 1024  # bytes of a file that is not read anew each turn
 
 Loaded = Block | Dropped
 
@@ -97,27 +101,52 @@ class Sources:
             return Dropped(name, slot, path, "missing", "there is no such file")
         except (TacitError, OSError) as error:
             return Dropped(name, slot, path, "unsafe", str(error))
-        if not is_text(data):
+        file = _known(path, data) if len(data) <= _REMEMBERED else _file(path, data)
+        if file is None:
             return Dropped(name, slot, path, "unsafe", "it is not text")
-        note = notes.parse(notes.decode(data), path)
-        forbidden = self._forbidden(note.fields, audience_of(note, path)[0], path, named)
+        forbidden = self._forbidden(file, path, named)
         if forbidden:
             reason = (
                 "it is not for this session" if forbidden == "audience" else "it belongs to another agent"
             )
             return Dropped(name, slot, path, forbidden, reason)
-        text = plain(note.text)
-        if not text:
+        if not file.text:
             return Dropped(name, slot, path, "empty", "nothing is written in it yet")
-        return Block(slot, name, path, text, reason, path, day=day_of(note.fields, path), digest=digest(text))
+        return Block(slot, name, path, file.text, reason, path, day=file.day, digest=digest(file.text))
 
-    def _forbidden(self, fields: Mapping[str, object], audience: Audience, path: str, named: bool) -> str:
-        agents = names_in(fields.get("agent"))
-        if named and fields.get("audience") is None:
+    def _forbidden(self, file: _File, path: str, named: bool) -> str:
+        audience = file.audience
+        if named and not file.says_audience:
             audience = "anyone"
         if category_of(path) == "conversation":  # only search knows whose conversation it is
             audience = "owner"
-        return self.listener.may_hear(audience, agents)
+        return self.listener.may_hear(audience, file.agents)
+
+
+class _File(NamedTuple):
+    text: str
+    day: str
+    audience: Audience
+    says_audience: bool  # itself, and not its folder
+    agents: tuple[str, ...]
+
+
+def _file(path: str, data: bytes) -> _File | None:
+    """None: it is not text."""
+    if not is_text(data):
+        return None
+    note = notes.parse(notes.decode(data), path)
+    fields = note.fields
+    return _File(
+        plain(note.text),
+        day_of(fields, path),
+        audience_of(note, path)[0],
+        fields.get("audience") is not None,
+        names_in(fields.get("agent")),
+    )
+
+
+_known = lru_cache(maxsize=256)(_file)  # the same few files, turn after turn
 
 
 def _grouped(loaded: Loaded, group: str, most: int) -> Loaded:

@@ -4,11 +4,16 @@ Vectors need sqlite-vec's functions, not its tables: a scan of signs in an ordin
 same statement is faster than its own index at our sizes, and any SQL filter applies before ranking. The signs
 of all vectors are compared first, then the best few by their real values.
 
+Which passages a scope lets through is gathered once and remembered until the index changes, as a byte for
+each. Statements look there before they rank. Numbers of removed passages are given again, to others: so every
+question is asked inside a transaction, in which the index cannot have changed.
+
 Text goes in through `indexable`, so the words table sees what `matched` and queries see.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -36,6 +41,8 @@ from tacit.text.words import aliases, indexable, unspaced
 _PATIENCE = 5_000  # milliseconds to wait for another process that is writing
 _RESCORED = 800  # passages whose vectors are compared in full after all signs were, at least
 _ONE_IN = 32  # and of many passages one in so many, since ever more have signs as good as the best
+_SCOPES = 4  # for which it is remembered what they let through
+_HIGHEST = 2**26  # number of a passage: others come from flipped bits, or the index is full of holes
 _SAMPLE = 64  # texts whose cosines to each other are looked at
 _FAR_APART = "\n\ue000\n"  # a word that nobody writes: phrases must not match across two passages
 
@@ -87,10 +94,12 @@ class SqliteIndex:
             tokenizer = self._db.fts5_tokenizer(TOKENIZER[0], list(TOKENIZER[1:]))
         self._tokenizer = tokenizer
         self._chosen: str | None = None  # the embedder that this connection holds vectors of
-        # How many passages hold a term, and which names there are, for whom; all of the generation below.
+        # How many passages hold a term, which names there are and which passages, for whom; all of the
+        # generation below.
         self._known: dict[tuple[Scope, str], int] = {}
         self._totals: dict[Scope, int] = {}
         self._names: dict[Scope, tuple[str, ...]] = {}
+        self._seen: dict[Scope, bytes] = {}  # the last one that was asked for at the end
         self._known_at = -1
         self._is_unmoving = False
         self._sought: tuple[tuple[str, ...], dict[str, str]] = ((), {})
@@ -142,12 +151,22 @@ class SqliteIndex:
     def unmoving(self) -> Iterator[None]:
         if self._is_unmoving:
             yield
-            return
+        elif self._db.in_transaction:  # this connection writes: the next statement may change what is there
+            self._forget()
+            yield
+        else:
+            with self._begun():
+                yield
+
+    @contextmanager
+    def _begun(self) -> Iterator[None]:
         with _reading():
             self._db.execute("BEGIN")
         try:
             with _reading():
-                self._refresh()
+                generation = self._about("generation")
+                if generation != self._known_at:
+                    self._forget(generation)
             self._is_unmoving = True
             yield
         finally:
@@ -155,6 +174,11 @@ class SqliteIndex:
             with _explained():
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
+
+    def _forget(self, generation: int = -1) -> None:
+        """What is learned from now on holds for this generation; for -1 until the next question."""
+        self._known, self._totals, self._names, self._seen = {}, {}, {}, {}
+        self._known_at = generation
 
     # ------------------------------------------------------------ writing
 
@@ -229,18 +253,65 @@ class SqliteIndex:
                 (file,),
             )
 
+    # ------------------------------------------------------------ what a scope lets through
+
+    def _filter(self, scope: Scope, column: str) -> tuple[str, list[Any]]:
+        """`AND …` with the number of a passage, or nothing for the owner's view of everything."""
+        if scope.is_everything:
+            return "", []
+        # Above 0, which flipped bits may not be: `substr` would count from the end.
+        return f"AND {column} > 0 AND substr(?, {column}, 1) = x'01'", [self._seen_by(scope)]
+
+    def _seen_by(self, scope: Scope) -> bytes:
+        """A byte for each passage: 1 if the scope lets it through. To gather them takes as long as to search.
+        Scopes of turns differ only in what they are without, and share the rest."""
+        seen = self._seen.pop(scope, None)
+        if seen is None:
+            seen = self._without(scope) if scope.without else self._gathered(scope)
+        self._seen[scope] = seen
+        if len(self._seen) > _SCOPES:
+            del self._seen[next(iter(self._seen))]
+        return seen
+
+    def _gathered(self, scope: Scope) -> bytes:
+        conditions, bindings = ["1"], list[Any]()
+        for condition, values in _conditions(scope):
+            conditions.append(condition)
+            bindings += values
+        numbers = self._numbers(" AND ".join(conditions), bindings)
+        if not numbers:
+            return b""
+        if min(numbers) < 1 or max(numbers) > _HIGHEST:
+            raise IndexBroken("the index holds passages with numbers that tacit does not give")
+        seen = bytearray(max(numbers))
+        for number in numbers:
+            seen[number - 1] = 1
+        return bytes(seen)
+
+    def _without(self, scope: Scope) -> bytes:
+        seen = bytearray(self._seen_by(dataclasses.replace(scope, without=())))
+        paths = list(map(_storable, scope.without))
+        for number in self._numbers(f"m.path IN ({_marks(len(paths))})", paths):
+            if 0 < number <= len(seen):
+                seen[number - 1] = 0
+        return bytes(seen)
+
+    def _numbers(self, condition: str, bindings: list[Any]) -> list[int]:
+        sql = f"SELECT p.id FROM passages p JOIN knowledge_meta m ON m.id = p.file WHERE {condition}"
+        return [number for (number,) in self._db.execute(sql, bindings)]
+
     # ------------------------------------------------------------ words
 
     def lexical(self, terms: Sequence[str], scope: Scope, limit: int) -> list[Scored]:
         expression = match(Term(_sought(term)) for term in terms if '"' not in term and term.strip())
         if not expression:
             return []
-        where, bindings = _filter(scope, "+f.rowid")
-        select = (
-            f"SELECT f.rowid, -bm25(knowledge_fts, {', '.join(map(str, WEIGHTS))}) AS score"
-            f" FROM knowledge_fts f {{join}} WHERE knowledge_fts MATCH ? {where} ORDER BY score DESC"
-        )
-        with _explained():
+        with _explained(), self.unmoving():
+            where, bindings = self._filter(scope, "+f.rowid")
+            select = (
+                f"SELECT f.rowid, -bm25(knowledge_fts, {', '.join(map(str, WEIGHTS))}) AS score"
+                f" FROM knowledge_fts f {{join}} WHERE knowledge_fts MATCH ? {where} ORDER BY score DESC"
+            )
             found = self._scored(select.format(join="") + " LIMIT ?", expression, *bindings, limit + 1)
             if len(found) > limit and found[limit - 1].score == found[limit].score:
                 # Equal scores at the cut: let the order be that of the files, not of how the index grew.
@@ -269,23 +340,14 @@ class SqliteIndex:
 
     def frequency(self, term: str, scope: Scope = EVERYTHING) -> float:
         whose = EVERYTHING if scope.audience == "owner" else scope
-        with _reading():
-            self._refresh()
+        with _reading(), self.unmoving():
             if whose not in self._totals:
-                where, bindings = _filter(whose, "id")
+                where, bindings = self._filter(whose, "+id")
                 counted = self._value(f"SELECT count(*) FROM passages WHERE 1 {where}", *bindings)
                 self._totals[whose] = int(counted)
             if (whose, term) not in self._known:
                 self._known[whose, term] = self._count(term, whose)
             return self._known[whose, term] / self._totals[whose] if self._totals[whose] else 0.0
-
-    def _refresh(self) -> None:
-        if self._is_unmoving:
-            return
-        generation = self._about("generation")
-        if generation != self._known_at:
-            self._known, self._totals, self._names = {}, {}, {}
-            self._known_at = generation
 
     def _count(self, term: str, scope: Scope) -> int:
         """For a term of several words that of its rarest: close enough, and never a search of its own."""
@@ -296,7 +358,7 @@ class SqliteIndex:
         else:
             data = term.encode("utf-8", "replace")  # as it was written: the stem of a stem may be another one
             words = {data[start:end].decode() for start, end, _ in self._tokens(term)}
-            where, bindings = _filter(scope, "+rowid")
+            where, bindings = self._filter(scope, "+rowid")
             sql = f"SELECT count(*) FROM knowledge_fts WHERE knowledge_fts MATCH '\"' || ? || '\"' {where}"
         return min((self._value(sql, word, *bindings) or 0 for word in words), default=0)
 
@@ -324,7 +386,7 @@ class SqliteIndex:
     def nearest(self, vector: bytes, scope: Scope, limit: int) -> list[Scored]:
         if not self._vectors:
             return []
-        with _reading():
+        with _reading(), self.unmoving():
             found = [row for row in self._alike(vector, scope, limit) if row[1] is not None]  # no direction
             found.sort(key=itemgetter(1), reverse=True)
             end = limit
@@ -336,7 +398,7 @@ class SqliteIndex:
         """The passages whose signs differ least, each with its cosine and by how many signs it differs. Of
         many that differ as much as the last one all are left out: which of them come first depends on how the
         index grew."""
-        where, bindings = _filter(scope, "v.id")
+        where, bindings = self._filter(scope, "v.id")
         select = (
             "WITH alike AS MATERIALIZED (SELECT v.id, v.vector,"
             " vec_distance_hamming(vec_bit(v.signs), vec_quantize_binary(vec_int8(?1))) AS far"
@@ -503,15 +565,14 @@ class SqliteIndex:
         return {place: [stored[number] for number in numbers] for place, numbers in found.items()}
 
     def names(self, scope: Scope = EVERYTHING) -> tuple[str, ...]:
-        with _reading():
-            self._refresh()
+        with _reading(), self.unmoving():
             if scope not in self._names:
                 self._names[scope] = tuple(dict.fromkeys(self._read_names(scope)))
-        return self._names[scope]
+            return self._names[scope]
 
     def _read_names(self, scope: Scope) -> Iterator[str]:
-        where, bindings = _filter(scope, "p.id")
-        some = f"AND m.id IN (SELECT p.file FROM passages p WHERE 1 {where})" if where else ""
+        where, bindings = self._filter(scope, "+p.id")
+        some = f"AND EXISTS (SELECT 1 FROM passages p WHERE p.file = m.id {where})" if where else ""
         sql = (
             "SELECT m.path, m.title FROM knowledge_meta m"
             f" WHERE m.category IN ('person', 'project') {some} ORDER BY m.path"
@@ -790,19 +851,8 @@ def _apart(spans: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
 # ---------------------------------------------------------------- what a scope lets through
 
 
-def _filter(scope: Scope, column: str) -> tuple[str, list[Any]]:
-    """`AND column IN (…)`, or nothing for the owner's view of everything."""
-    if scope.is_everything:
-        return "", []
-    conditions, bindings = [], []
-    for condition, values in _conditions(scope):
-        conditions.append(condition)
-        bindings += values
-    inner = "SELECT p.id FROM passages p JOIN knowledge_meta m ON m.id = p.file WHERE "
-    return f"AND {column} IN ({inner}{' AND '.join(conditions) or '1'})", bindings
-
-
 def _conditions(scope: Scope) -> Iterator[tuple[str, list[Any]]]:
+    """All but the paths that it is without."""
     if scope.categories:
         yield f"m.category IN ({_marks(len(scope.categories))})", list(scope.categories)
     if scope.audience != "owner":
@@ -820,7 +870,5 @@ def _conditions(scope: Scope) -> Iterator[tuple[str, list[Any]]]:
     if scope.under:
         under = scope.under.encode("utf-8", "surrogatepass")
         yield "substr(CAST(m.path AS BLOB), 1, ?) = ?", [len(under), under]
-    if scope.without:
-        yield f"m.path NOT IN ({_marks(len(scope.without))})", list(map(_storable, scope.without))
     if scope.archived is not None:
         yield "m.archived = ?", [int(scope.archived)]

@@ -6,7 +6,7 @@ opens the index of that name, an empty one at first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from itertools import count
 from typing import Any, NamedTuple, Protocol, cast, overload
@@ -109,6 +109,24 @@ class Interrupted(Exception):
     pass
 
 
+class Handed(Sequence[tuple[Document, Stamp]]):
+    """Documents, and something that is done while they are handed over."""
+
+    def __init__(self, meanwhile: Callable[[], None], *documents: Document) -> None:
+        self._meanwhile, self._documents = meanwhile, [(one, STAMP) for one in documents]
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    @overload
+    def __getitem__(self, at: int) -> tuple[Document, Stamp]: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[tuple[Document, Stamp]]: ...
+    def __getitem__(self, at: int | slice) -> Any:
+        self._meanwhile()
+        return self._documents[at]
+
+
 class Breaking(Sequence[tuple[Document, Stamp]]):
     """Documents of which the last is never handed over."""
 
@@ -143,6 +161,7 @@ def is_visible(one: Document, passage: Passage, scope: Scope) -> bool:
         and (scope.since is None or passage.day >= scope.since.isoformat())
         and (scope.until is None or "" < passage.day <= scope.until.isoformat())
         and one.path.startswith(scope.under)
+        and one.path not in scope.without
         and (scope.archived is None or one.archived == scope.archived)
     )
 
@@ -181,6 +200,7 @@ _scopes = st.builds(
     since=_dates,
     until=_dates,
     under=_folders | st.sampled_from(["topics/cl", "\ud800", "\ufffd", "?", "topics/0.md"]),
+    without=st.lists(st.builds("{}{}.md".format, _folders, st.integers(0, 5)), max_size=3).map(tuple),
     archived=st.none() | st.booleans(),
 )
 
@@ -1155,6 +1175,76 @@ class IndexContract:
         assert self._both(index, Scope(archived=False)) == ["a.md"]
         assert self._both(index, Scope(archived=True)) == ["archive/b.md"]
         assert self._both(index, Scope(archived=None)) == ["a.md", "archive/b.md"]
+
+    def test_a_scope_may_be_without_some_files(self, index: Index) -> None:
+        self._filled(
+            index,
+            note("a.md", "clay", "clay", audience="anyone"),
+            note("b.md", "clay", audience="anyone"),
+            note("secret.md", "clay"),
+        )
+        assert self._both(index, Scope(without=("a.md", "c.md"))) == ["b.md", "secret.md"]
+        assert self._both(index, Scope(audience="anyone", without=("b.md",))) == ["a.md", "a.md"]
+        assert self._both(index, Scope(audience="anyone", without=("a.md", "secret.md"))) == ["b.md"]
+        assert self._both(index, Scope(audience="anyone", without=("a.md", "b.md"))) == []
+        assert self._both(index, Scope(audience="anyone")) == ["a.md", "a.md", "b.md"]
+        assert self._both(index, Scope(without=("\ud800", ""))) == ["a.md", "a.md", "b.md", "secret.md"]
+
+    def test_a_scope_may_let_nothing_through(self, index: Index) -> None:
+        nothing = Scope(audience="anyone")
+        assert self._both(index, nothing) == []  # nothing is there yet
+        self._filled(index, note("knowledge/people/ana.md", "clay", title="Ana", category="person"))
+        for _ in range(2):
+            assert self._both(index, nothing) == []
+            assert index.frequency("clay", nothing) == 0.0
+            assert index.names(nothing) == ()
+
+    def test_scopes_may_come_and_come_again(self, index: Index) -> None:
+        """More of them than anybody would remember."""
+        paths = [f"{number:02}.md" for number in range(12)]
+        self._filled(index, *(note(path, "clay") for path in paths))
+        for asked in (paths, reversed(paths), paths):
+            for path in asked:
+                assert self._both(index, Scope(under=path)) == [path]
+                rest = [other for other in paths if other != path]
+                assert self._both(index, Scope(without=(path,))) == rest
+
+    def test_what_was_hidden_since_the_last_question_is_hidden(self, index: Index) -> None:
+        self._require_hidden(index, index)
+
+    def test_what_others_hid_since_the_last_question_is_hidden(self, index: Index, other: Index) -> None:
+        self._require_hidden(index, other)
+
+    def _require_hidden(self, index: Index, writer: Index) -> None:
+        """One file takes the place of another in every way but who may see it."""
+        scope = Scope(audience="anyone")
+        for number in range(3):
+            put(writer, note("open.md", "clay", audience="anyone"), gone=[f"secret{number - 1}.md"])
+            embed(writer, {"clay": vector(*range(8))})
+            assert self._both(index, scope) == ["open.md"]
+            assert index.frequency("clay", scope) == 1.0
+            put(writer, note(f"secret{number}.md", "clay"), gone=["open.md"])
+            assert self._both(index, scope) == []
+            assert index.frequency("clay", scope) == 0.0
+            with index.unmoving():
+                assert self._both(index, scope) == []
+
+    def test_what_is_asked_in_the_middle_of_a_change_is_not_remembered(self, index: Index) -> None:
+        scope, asked = Scope(audience="anyone"), list[list[str]]()
+        self._filled(index, note("a.md", "clay", audience="anyone"))
+
+        def meanwhile() -> None:
+            asked.append(self._both(index, scope))
+            with index.unmoving():
+                asked.append(self._both(index, scope))
+
+        index.replace(Handed(meanwhile, note("a.md", "clay"), note("b.md", "clay", audience="anyone")))
+        assert by_words(index, "clay", scope=scope) == [("b.md", 0)]
+        with pytest.raises(Interrupted):
+            index.replace(Breaking(note("b.md", "clay")))
+        assert by_words(index, "clay", scope=scope) == [("b.md", 0)]
+        assert asked
+        assert all(seen in (["a.md"], ["b.md"]) for seen in asked)
 
     def test_what_is_hidden_takes_no_place(self, index: Index) -> None:
         """However many better ones there are that somebody may not see."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +15,10 @@ import pytest
 from tacit.index.opening import memory_index, open_index, set_aside
 from tacit.index.protocol import IndexBroken
 from tacit.index.sqlite import SqliteIndex
-from tests.index.contract import IndexContract, MakeIndex
-from tests.index.samples import by_words, note, put
+from tacit.model.search import Scope
+from tests.conftest import plain_user
+from tests.index.contract import IndexContract, Interrupted, MakeIndex
+from tests.index.samples import STAMP, by_words, note, put
 
 
 class TestInAFile(IndexContract):
@@ -36,6 +41,7 @@ class TestInMemory(IndexContract):
     test_two_who_have_it_open_see_each_others_changes = None  # type: ignore[assignment]
     test_vectors_of_two_embedders_never_mix = None  # type: ignore[assignment]
     test_what_others_write_meanwhile_is_seen_afterwards = None  # type: ignore[assignment]
+    test_what_others_hid_since_the_last_question_is_hidden = None  # type: ignore[assignment]
 
     @pytest.fixture
     def make_index(self) -> Iterator[MakeIndex]:
@@ -116,3 +122,163 @@ def test_the_last_one_set_aside_is_kept(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == [aside.name]
     set_aside(file)  # nothing is there
     assert not file.exists()
+
+
+# ---------------------------------------------------------------- what a scope lets through
+
+ANYONE = Scope(audience="anyone")
+
+
+@pytest.fixture
+def index() -> Iterator[SqliteIndex]:
+    made = memory_index()
+    put(made, note("open.md", "clay", audience="anyone"), note("secret.md", "clay"))
+    yield made
+    made.close()
+
+
+def _gatherings(index: SqliteIndex, ask: Callable[[], object]) -> int:
+    """How often who sees what was read."""
+    said: list[str] = []
+
+    def trace(cursor: object, sql: str, bindings: object) -> bool:
+        del cursor, bindings
+        said.append(sql)
+        return True
+
+    index._db.exec_trace = trace
+    ask()
+    index._db.exec_trace = None
+    return sum("m.audience <=" in sql for sql in said)
+
+
+def _ask(index: SqliteIndex, scope: Scope = ANYONE) -> None:
+    index.lexical(["clay"], scope, 10)
+    index.nearest(bytes(range(8)), scope, 10)
+    index.frequency("clay", scope)
+    index.names(scope)
+
+
+def test_what_a_scope_lets_through_is_read_once_for_every_state(index: SqliteIndex) -> None:
+    assert _gatherings(index, lambda: _ask(index)) == 1
+    assert _gatherings(index, lambda: _ask(index)) == 0
+    assert _gatherings(index, lambda: _ask(index, replace(ANYONE, without=("open.md",)))) == 0
+    put(index, note("new.md", "ash"))
+    assert _gatherings(index, lambda: _ask(index)) == 1
+
+
+def test_a_scope_that_is_asked_for_again_and_again_stays_remembered(index: SqliteIndex) -> None:
+    _ask(index)
+    for number in range(20):
+        scope = replace(ANYONE, without=(f"{number}.md",))
+        assert _gatherings(index, lambda scope=scope: _ask(index, scope)) == 0  # type: ignore[misc]
+
+
+def test_few_scopes_are_remembered(index: SqliteIndex) -> None:
+    for number in range(20):
+        _ask(index, replace(ANYONE, under=f"{number}/"))
+        assert len(index._seen) <= 4
+    assert _gatherings(index, lambda: _ask(index, replace(ANYONE, under="19/"))) == 0
+    assert _gatherings(index, lambda: _ask(index, replace(ANYONE, under="0/"))) == 1
+
+
+def test_a_question_between_two_statements_of_a_change_sees_what_is_there(index: SqliteIndex) -> None:
+    assert by_words(index, "clay", scope=ANYONE) == [("open.md", 0)]
+    with pytest.raises(Interrupted):
+        _write_and_fail(index)
+    assert by_words(index, "clay", scope=ANYONE) == [("open.md", 0)]
+    assert index.frequency("clay", ANYONE) == 1.0
+
+
+def _write_and_fail(index: SqliteIndex) -> None:
+    """Numbers go over to other files, which others may see."""
+    secret, new = note("secret.md", "clay", "clay"), note("new.md", "clay", "ash", audience="anyone")
+    with index._writing():
+        index._remove(["open.md", "secret.md"])
+        assert by_words(index, "clay", scope=ANYONE) == []
+        index._insert([(secret, STAMP), (new, STAMP)])
+        assert by_words(index, "clay", scope=ANYONE) == [("new.md", 0)]
+        with index.unmoving():
+            assert index.frequency("clay", ANYONE) == 0.5
+        raise Interrupted
+
+
+def test_nothing_changes_between_who_may_see_what_and_the_search(tmp_path: Path) -> None:
+    index, other = (open_index(tmp_path / "memory.db") for _ in range(2))
+    put(index, note("open.md", "clay", audience="anyone"))
+    changes: list[str] = []
+
+    def change(cursor: object, sql: str, bindings: object) -> bool:
+        del cursor, bindings
+        if "bm25(" in sql and not changes:
+            changes.append(sql)
+            put(other, note("secret.md", "ash"), gone=["open.md"])  # under the same number
+        return True
+
+    index._db.exec_trace = change
+    assert index.lexical(["ash"], ANYONE, 10) == []
+    assert changes
+    assert index.lexical(["ash"], ANYONE, 10) == []
+    assert by_words(index, "ash") == [("secret.md", 0)]
+    index.close()
+    other.close()
+
+
+def test_a_question_that_is_broken_off_leaves_nothing_half_read() -> None:
+    index = memory_index()
+    open_ones = [note(f"{number:02}.md", "clay", audience="anyone") for number in range(40)]
+    put(index, *open_ones, note("secret.md", "clay"))
+    broken_off = 0
+    for steps in range(1, 3_000, 37):
+        index._forget()
+        index._db.set_progress_handler(lambda: True, steps)
+        try:
+            index.lexical(["clay"], ANYONE, 100)
+        except IndexBroken:
+            broken_off += 1
+        index._db.set_progress_handler(None)
+        assert by_words(index, "clay", scope=ANYONE) == [(one.path, 0) for one in open_ones]
+    index.close()
+    assert broken_off > 10
+
+
+@pytest.mark.parametrize("number", [-1, 0, 2**40, 2**62])
+def test_numbers_that_nobody_gave_are_found_out(index: SqliteIndex, number: int) -> None:
+    index._db.execute("UPDATE passages SET id = ? WHERE id = 1", (number,))
+    with pytest.raises(IndexBroken):
+        index.lexical(["clay"], ANYONE, 10)
+
+
+def test_numbers_below_zero_are_hidden(index: SqliteIndex) -> None:
+    """Not counted from the end of those that are seen."""
+    for number in range(1, 5):
+        index._db.execute("INSERT INTO knowledge_fts(rowid, body) VALUES(?, 'clay')", (-number,))
+        index._db.execute("INSERT INTO knowledge_vec VALUES(?, 1, x'00')", (-number,))
+    index._db.execute("INSERT INTO embedded VALUES(1, x'00', ?)", (bytes(range(8)),))
+    assert by_words(index, "clay", scope=ANYONE) == [("open.md", 0)]
+    assert index.nearest(bytes(range(8)), ANYONE, 10) == []
+
+
+def test_a_scope_hides_as_much_where_nothing_may_be_written(tmp_path: Path) -> None:
+    file = tmp_path / "private" / "memory.db"
+    index = open_index(file)
+    put(index, note("open.md", "clay", audience="anyone"), note("secret.md", "clay"))
+    index.close()
+    file.chmod(0o400)
+    file.parent.chmod(0o500)
+    code = """
+import sys
+from pathlib import Path
+from tacit.index.opening import open_index
+from tests.index.test_sqlite import ANYONE, by_words
+index = open_index(Path(sys.argv[1]))
+print(index.writable, [by_words(index, "clay", scope=ANYONE) for _ in range(2)])
+"""
+    done = subprocess.run(
+        plain_user(sys.executable, "-c", code, file),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    file.parent.chmod(0o700)
+    assert done.stdout == "False [[('open.md', 0)], [('open.md', 0)]]\n", done.stderr
