@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 from hashlib import sha256
 from itertools import pairwise
-from math import ceil
 from typing import NamedTuple
+from zlib import crc32
 
 from tacit.context.blocks import Block
 from tacit.context.meant import is_meant, meant
@@ -268,22 +268,27 @@ def _block(hit: Hit) -> Block:
 
 def _distinct(units: Iterable[Block], given: Collection[str], dropped: list[Dropped]) -> Iterator[Block]:
     """One of those that say the same, and none that this session was given already."""
-    seen: dict[
-        int, list[frozenset[str]]
-    ] = {}  # by the number of words: only those of like length can be alike
+    seen: dict[int, list[frozenset[str]]] = {}
     for block in units:
         words = frozenset(block.text.casefold().split())
-        size = len(words)
-        near = range(ceil(_SAME * size), int(size / _SAME) + 1)
-        if not size:
+        signs = _signs(words)
+        if not words:
             dropped.append(_left(block, "empty", "nothing is written in it yet"))
         elif block.digest in given:
             dropped.append(_left(block, "repeated", "this session was given it already"))
-        elif any(_alike(words, other) for length in near for other in seen.get(length, ())):
+        elif any(_alike(words, other) for sign in signs for other in seen.get(sign, ())):
             dropped.append(_left(block, "duplicate", "another passage says the same"))
         else:
-            seen.setdefault(size, []).append(words)
+            for sign in signs:
+                seen.setdefault(sign, []).append(words)
             yield block
+
+
+def _signs(words: Collection[str]) -> tuple[int, ...]:
+    """Two words picked by their checksums, the same ones from texts that are nearly the same: so not all
+    pairs need be compared. Of a hundred pairs that are just alike enough one is missed."""
+    sums = [crc32(word.encode("utf-8", "surrogatepass")) for word in words]
+    return (min(sums), max(sums)) if sums else ()
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -201,6 +201,7 @@ class _Turn:
         kind = classify(request.session_key, self.config.owners, sessions.orchestration_agents)
         self.kind = replace(kind, agent=request.agent) if request.agent else kind
         self.history: list[Said] = []
+        self.is_new = False  # the session has just begun
         self.rule: SessionRule = getattr(sessions, self.kind.type)
         self.listener = Listener(self.rule.audience, self.kind.agent)
         self.sources = Sources(view.read, self.listener)
@@ -271,6 +272,7 @@ class _Turn:
         last = self.compiler.last(self.request.session_key, self._since)
         if last is not None and self._goes_on(last):
             return last.session_id
+        self.is_new = True
         return f"turns_{secrets.token_hex(4)}"
 
     def _goes_on(self, last: Receipt) -> bool:
@@ -380,7 +382,10 @@ class _Turn:
     def _already_given(self) -> Collection[str]:
         if self._is_trial:
             return ()
-        before = self.compiler.given.seen(self.request.session_key, self._session_id, self._since)
+        session = self._session_id
+        if self.is_new:
+            return ()
+        before = self.compiler.given.seen(self.request.session_key, session, self._since)
         after = self.config.inject.repeat_after_turns
         return [digest for digest, ago in before.items() if after is None or ago <= after]
 
