@@ -89,6 +89,22 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
+LOGGED = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def append_lines(fd: int, data: bytes) -> int:
+    """Whole lines to a log that was opened as LOGGED, in one call, so that those of two processes never mix.
+    Nothing is synced: a log may lose its end. Returns the size of the file."""
+    info = os.fstat(fd)
+    if not stat.S_ISREG(info.st_mode):
+        raise OSError(errno.EINVAL, "there is something in the log's place that is not a file")
+    if info.st_size and os.pread(fd, 1, info.st_size - 1) != b"\n":
+        data = b"\n" + data  # what a full disk tore must not take this line with it
+    if os.write(fd, data) < len(data):
+        raise OSError(errno.ENOSPC, "only a part could be written")
+    return info.st_size + len(data)
+
+
 def temporary_name(name: str) -> str:
     suffix = f".tmp.{secrets.token_hex(6)}"
     fits = len(os.fsencode(name)) + len(suffix) <= _NAME_MAX

@@ -15,7 +15,6 @@ The folder is the owner's alone and git does not see it.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import json
 import os
@@ -29,6 +28,7 @@ from threading import Lock
 from typing import Any, NamedTuple, get_args
 
 from tacit.model.topics import Decision, Outcome
+from tacit.store import files
 from tacit.store.files import write_all
 from tacit.store.home import Home
 
@@ -243,29 +243,17 @@ def _number(value: object) -> float:
 
 def _append(path: Path, lines: Sequence[dict[str, Any]]) -> int:
     """Returns the size of the file."""
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        fd = os.open(path, flags, 0o600)
+        fd = os.open(path, files.LOGGED, 0o600)
     except FileNotFoundError:
         for folder in (path.parent.parent, path.parent):
             with suppress(FileExistsError):
                 os.mkdir(folder, 0o700)
-        fd = os.open(path, flags, 0o600)
+        fd = os.open(path, files.LOGGED, 0o600)
     try:
-        return _write(fd, _encoded(lines))
+        return files.append_lines(fd, _encoded(lines))
     finally:
         os.close(fd)
-
-
-def _write(fd: int, data: bytes) -> int:
-    info = os.fstat(fd)
-    if not stat.S_ISREG(info.st_mode):
-        raise OSError(errno.EINVAL, "it is not a plain file")
-    if info.st_size and os.pread(fd, 1, info.st_size - 1) != b"\n":
-        data = b"\n" + data  # what a full disk tore must not take this line with it
-    if os.write(fd, data) < len(data):
-        raise OSError(errno.ENOSPC, "only a part could be written")
-    return info.st_size + len(data)
 
 
 def _encoded(lines: Sequence[dict[str, Any]]) -> bytes:

@@ -12,11 +12,9 @@ than their name says. Newest first means last added first, whatever the clocks s
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
-import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -26,6 +24,7 @@ from typing import NamedTuple
 
 from tacit.errors import DiskError, UsageError
 from tacit.model.context import Receipt
+from tacit.store import files
 from tacit.store.files import explained
 from tacit.store.home import Home
 from tacit.text.receipts import line_of, receipt_of
@@ -71,22 +70,11 @@ def _append(home: Home, line: bytes, day: str) -> None:
         with suppress(FileExistsError):
             os.mkdir(folder, 0o700)
     with _opened(home) as directory:
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        fd = os.open(_current(directory, day, len(line)), flags, 0o600, dir_fd=directory)
+        fd = os.open(_current(directory, day, len(line)), files.LOGGED, 0o600, dir_fd=directory)
         try:
-            _write(fd, line)
+            files.append_lines(fd, line)
         finally:
             os.close(fd)
-
-
-def _write(fd: int, line: bytes) -> None:
-    info = os.fstat(fd)
-    if not stat.S_ISREG(info.st_mode):
-        raise OSError(errno.EINVAL, "there is something in the log's place that is not a file")
-    if info.st_size and os.pread(fd, 1, info.st_size - 1) != b"\n":
-        line = b"\n" + line  # what a full disk tore must not take this line with it
-    if os.write(fd, line) < len(line):
-        raise OSError(errno.ENOSPC, "only a part could be written")
 
 
 def _current(directory: int, day: str, size: int) -> str:

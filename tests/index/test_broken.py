@@ -448,23 +448,16 @@ def _writable(file: Path) -> None:
         file.chmod(0o600)
 
 
-@pytest.mark.parametrize("how", ["text", "cut in half", "older", "missing", "no words"])
-def test_a_broken_file_that_cannot_be_moved_away(indexed: Indexed, how: str) -> None:
+@pytest.mark.parametrize(
+    ("how", "which"),
+    [
+        *((how, "folder") for how in ("text", "cut in half", "older", "missing", "no words")),
+        ("text that nobody wrote", "both"),  # found out late
+    ],
+)
+def test_a_broken_file_that_cannot_be_moved_away(indexed: Indexed, how: str, which: str) -> None:
     (BROKEN | UNHARMED)[how](indexed.file)
-    _read_only(indexed.file, "folder")
-    try:
-        told = _asked(indexed.home, NAMES[6], plain=True)
-    finally:
-        _writable(indexed.file)
-    assert told["channels"] == ["scan"]
-    assert told["degraded"]
-    _asked(indexed.home, NAMES[6])  # may be the first to find out
-    require_whole(indexed.home)
-
-
-def test_a_broken_file_found_out_late_that_cannot_be_moved_away(indexed: Indexed) -> None:
-    BROKEN["text that nobody wrote"](indexed.file)
-    _read_only(indexed.file, "both")
+    _read_only(indexed.file, which)
     try:
         told = _asked(indexed.home, NAMES[6], plain=True)
     finally:
