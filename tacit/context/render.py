@@ -37,23 +37,23 @@ def assemble(
     What blocks cost together is known only when they are counted together. So it is tried with more or less
     room, until the text fits and little of the room is left over."""
     shown = _shown(wanted)
-    best = ("", 0, fit(Wanted(""), room_for(0), count))
+    best: tuple[str, int, Fitted] | None = None
     goal = budget
     for _ in range(_TRIES):
         fitted = fit(shown, room_for(goal), count, appetite)
         text = render(fitted)
         tokens = count(text)
-        if best[1] < tokens <= budget:
+        if tokens <= budget and (best is None or tokens > best[1]):
             best = (text, tokens, fitted)
         if tokens > budget:
-            if best[1]:
+            if best is not None:
                 break
             goal = max(0, goal - (tokens - budget) - 2)
         elif budget - tokens < _LEFT_OVER or not any(one.code == "budget" for one in fitted.dropped):
             break
         else:
             goal += (budget - tokens) * 3 // 4
-    return best
+    return best or ("", 0, fit(Wanted(""), room_for(0), count))
 
 
 def _shown(wanted: Wanted) -> Wanted:

@@ -152,19 +152,19 @@ def test_cli_eval_at_budgets_has_a_part_for_each_category(tiny: Path, here: Here
 
 
 def test_cli_eval_at_budgets_json_keeps_its_form(tiny: Path, here: Here) -> None:
-    done = here(tiny, "--budgets", "4096,16,4096", "--json", "--by-category")
+    done = here(tiny, "--budgets", "4096,8,4096", "--json", "--by-category")
     found = json.loads(done.stdout)
     assert list(found) == ["budgets", "all", "categories", "notices"]
-    assert found["budgets"] == [4096, 16]
+    assert found["budgets"] == [4096, 8]
     assert list(found["categories"]) == ["absent", "name", "number"]
     for one in (found["all"], *found["categories"].values()):
         assert list(one) == ["questions", "unanswerable", "compiled", "recent", "bm25"]
         for way in ("compiled", "recent", "bm25"):
-            assert list(one[way]) == ["4096", "16"]
-            assert set(one[way]["16"]) == (COMPILED if way == "compiled" else ROWS)
+            assert list(one[way]) == ["4096", "8"]
+            assert set(one[way]["8"]) == (COMPILED if way == "compiled" else ROWS)
     assert (found["all"]["questions"], found["all"]["unanswerable"]) == (6, 1)
     assert found["all"]["recent"]["4096"]["recall"] == 1.0
-    assert found["categories"]["absent"]["compiled"]["16"]["recall"] is None
+    assert found["categories"]["absent"]["compiled"]["8"]["recall"] is None
     assert found["notices"]["message-shortened"] > 0
     assert done.stderr == ""
 
@@ -209,7 +209,7 @@ def test_cli_eval_at_budgets_of_the_sample_home(sample: Path, here: Here) -> Non
 def test_cli_eval_says_what_is_wrong_with_budgets(tiny: Path, here: Here, budgets: str) -> None:
     done = here(tiny, f"--budgets={budgets}")
     assert done.code == 2
-    assert "is no number of tokens from 1 to 1,000,000; write them like 512,1024" in done.stderr
+    assert "is no number of tokens from 1 to 1,000,000; write default,512,1024" in done.stderr
     assert "Traceback" not in done.stderr
 
 
