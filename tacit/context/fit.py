@@ -210,7 +210,7 @@ class _Filling:
             cost = self._cost(unit, headed=unit.path in waiting.opened)
             if self._is_repeat(unit):
                 continue
-            if used and (unit.score or 0.0) < appetite.least:
+            if (unit.score or 0.0) < appetite.least:
                 self._drop(unit, "far", f"relevance below {appetite.least:g}, and the best is there", cost)
             elif unit.value < top - appetite.far:
                 self._drop(unit, "far", "far less relevant than the best", cost)

@@ -90,7 +90,12 @@ def rank(
         return Ranked((), (*dropped, *(_dropped(hit, code, reason) for hit in usable)), band)
     values = _values(usable, rules, near, references)
     units = sorted(_units(usable, values, near), key=lambda unit: (-unit.value, unit.path, unit.place))
-    return Ranked(tuple(_distinct(units, given, dropped)), tuple(dropped), band)
+    blocks = tuple(_distinct(units, given, dropped))
+    if given and not any((block.score or 0.0) >= rules.gate for block in blocks):
+        # What passed is in the session already: the rest alone is not worth a word.
+        dropped += [_left(block, "gate", f"nothing new reaches {rules.gate:g}") for block in blocks]
+        return Ranked((), tuple(dropped), "none")
+    return Ranked(blocks, tuple(dropped), band)
 
 
 def _is_excluded(hit: Hit, excluded: Callable[[Hit], str], dropped: list[Dropped]) -> bool:

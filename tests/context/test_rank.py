@@ -151,6 +151,15 @@ def test_what_the_session_has_is_not_given_again_unless_it_changed() -> None:
     assert texts(ranked(hit(text="The kiln is off."), given=given)) == ["The kiln is off."]
 
 
+def test_when_all_that_passed_was_given_the_rest_is_not_given_alone() -> None:
+    best, rest = hit(score=0.5), hit("b.md", "Hardly about it.", score=0.05, standing=0.5)
+    first = ranked(best, rest)
+    assert len(first.blocks) == 2
+    again = ranked(best, rest, given=[first.blocks[0].digest])
+    assert again.blocks == ()
+    assert {one.code for one in again.dropped} == {"repeated", "gate"}
+
+
 def test_of_two_that_say_the_same_one_is_given() -> None:
     text = "Glaze firings start by 19:30 or wait for the next day, because of the night tariff."
     found = ranked(
