@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
@@ -170,6 +171,7 @@ def other_notices(receipt: Receipt) -> list[Notice]:
 # The tables
 
 # In the order in which they are shown: first what came nearest.
+_TALK = re.compile(r"raw/conversations/(\d{4})/(\d\d)/(\d\d)/(\d\d)(\d\d)-[^/]*:(\d+)")
 _CODES = {
     "budget": "no room left in the budget",
     "slot": "no room left in its slot",
@@ -265,6 +267,10 @@ def _few_words(block: Block) -> str:
 
 
 def _place(block: Block) -> str:
+    talk = _TALK.fullmatch(block.source)
+    if talk:  # as the prompt names it: the slug of a transcript is long and says little
+        year, month, day, hour, minute, line = talk.groups()
+        return f"{year}-{month}-{day} {hour}:{minute} line {line}"
     return one_line(block.source or block.label)
 
 

@@ -34,6 +34,7 @@ class Block:
     group: str = ""  # the topic that it came with
     most: int | None = None  # tokens that its group may have
     digest: str = ""
+    left_out: str = ""  # what was cut from it already, for people
     value: float = 0.0  # of what was retrieved: the greatest is tried first
     pieces: tuple[Block, ...] = ()  # what to take instead where the whole is too long
 

@@ -94,7 +94,7 @@ def fit(wanted: Wanted, room: Room, count: Count, appetite: Appetite = FULL) -> 
     filling.add((block for block in wanted.fixed if block.slot != "identity"), floor + sought)
     filling.add(wanted.topics, floor + sought)
     said = "\n".join(line.text for line in recent.kept)
-    filling.add_knowledge([block for block in wanted.knowledge if block.text not in said], floor, appetite)
+    filling.add_knowledge(wanted.knowledge, floor, appetite, said)
     if wanted.history:
         recent = window(wanted.history, max(0, filling.left - filling.fence("history")), count)
     if all(kept.block.slot in _INSTRUCTING for kept in filling.kept):
@@ -199,17 +199,16 @@ class _Filling:
             total += self._cost(block, headed=False)
         return min(total, most)
 
-    def add_knowledge(self, blocks: Sequence[Block], reserved: int, appetite: Appetite) -> None:
-        """The best for its price first, until nothing fits. After many tokens only what is near the best."""
+    def add_knowledge(self, blocks: Sequence[Block], reserved: int, appetite: Appetite, said: str) -> None:
+        """The best for its price first, until nothing fits. `said`: what stands in the conversation."""
         left = self.left - reserved - self.fence("knowledge")
-        units = [unit for block in blocks for unit in self._units(block, left, appetite.each)]
+        fresh = [block for block in blocks if not self._is_repeat(block) and not self._is_said(block, said)]
+        units = [unit for block in fresh for unit in self._units(block, left, appetite.each)]
         waiting = _Waiting(units, self._cost)
         top = max((unit.value for unit in units), default=0.0)
         used = characters = 0
         while unit := waiting.next():
             cost = self._cost(unit, headed=unit.path in waiting.opened)
-            if self._is_repeat(unit):
-                continue
             if (unit.score or 0.0) < appetite.least:
                 self._drop(unit, "far", f"relevance below {appetite.least:g}, and the best is there", cost)
             elif unit.value < top - appetite.far:
@@ -221,9 +220,14 @@ class _Filling:
             else:
                 waiting.open(unit.path)
                 used, characters = used + cost, characters + len(unit.text)
-                self._keep(unit, Shortened(unit.text, ""), cost)
+                self._keep(unit, Shortened(unit.text, unit.left_out), cost)
         if used:
             self.left -= self.fence("knowledge")
+
+    def _is_said(self, block: Block, said: str) -> bool:
+        if block.text in said:
+            self._drop(block, "duplicate", "it stands in the conversation")
+        return block.text in said
 
     def _units(self, block: Block, most: float, each: int | None) -> Sequence[Block]:
         """A turn as a whole, or where it takes too much of the room the pieces of it that were found."""
@@ -232,7 +236,8 @@ class _Filling:
             pieces = [replace(piece, value=block.value) for piece in block.pieces]
             return [unit for piece in pieces for unit in self._units(piece, inf, each)]
         if long and each is not None:
-            return [replace(block, text=around(block.text, each, self._asked))]
+            rest = f"only {each:,} of {len(block.text):,} characters"
+            return [replace(block, text=around(block.text, each, self._asked), left_out=rest)]
         return [block]
 
     def _cost(self, block: Block, headed: bool) -> int:

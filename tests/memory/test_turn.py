@@ -465,3 +465,27 @@ def test_a_long_passage_is_cut_around_what_was_asked_unless_a_budget_is_named(ga
     assert (
         "Line 0 about" in memory.turn(question, budget=3000, session_key="agent:main:telegram:direct:7").text
     )
+
+
+def test_a_long_passage_of_a_file_that_is_loaded_whole_is_not_given_a_second_time(garden: Path) -> None:
+    filler = "\n".join(f"- Line {number} about water for the tomatoes, to fill it." for number in range(18))
+    write(garden, "knowledge/procedures/long.md", f"# Long\n\n{filler}\n- Brandywine last. TWICEWORD\n")
+    head = "---\ntriggers: [{type: pattern, match: Brandywine}]\nactivation: auto\n"
+    subscribed = "subscriptions: [knowledge/procedures/long.md]\n---\n# T\n\nTOPICWORD\n"
+    write(garden, "topics/brandywine.md", head + subscribed)
+    compiled = opened(garden).turn("When do we water the Brandywine tomatoes?")
+    assert compiled.text.count("TWICEWORD") == 1
+    assert "knowledge/procedures/long.md" in in_slot(compiled, "subscriptions")
+
+
+def test_a_passage_that_was_cut_says_so_in_the_receipt(garden: Path) -> None:
+    filler = "\n".join(
+        f"- Line {number} about something else altogether, to fill it." for number in range(15)
+    )
+    write(garden, "knowledge/reference/seeds.md", f"# Seeds\n\n{filler}\n- Brandywine seeds: blue tin.\n")
+    compiled = opened(garden).turn("Where are the Brandywine seeds, in which tin?")
+    cut = [
+        one.shortened for one in compiled.sections if one.source.startswith("knowledge/reference/seeds.md")
+    ]
+    assert cut
+    assert cut[0].startswith("only 800 of ")
