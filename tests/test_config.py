@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError, fields, is_dataclass
 
 import pytest
 
-from tacit.config import Config, Loaded, parse
+from tacit.config import Config, Loaded, Override, parse
 from tacit.config.keys import KEYS, SECTIONS
 from tacit.errors import ConfigError
 
@@ -116,6 +116,55 @@ def test_a_session_type_can_change_one_of_its_settings_and_keep_the_rest() -> No
     assert sessions.private_dm == Config().sessions.private_dm
 
 
+def test_a_rule_for_some_sessions_holds_what_it_names_and_no_more() -> None:
+    loaded = load(
+        "sessions:\n  rules:\n    - {topic: '15', type: forum_topic, files: [SOUL.md, OPS.md]}\n"
+        "    - agent: shop\n      lanes: []\n      token_budget: null\n"
+    )
+    assert loaded.config.sessions.rules == (
+        Override((("type", "forum_topic"), ("topic", "15")), (("files", ("SOUL.md", "OPS.md")),)),
+        Override((("agent", "shop"),), (("token_budget", None), ("lanes", ()))),
+    )
+    assert loaded.config.sessions.rules[0].named() == {
+        "type": "forum_topic", "topic": "15", "files": ("SOUL.md", "OPS.md"),
+    }  # fmt: skip
+    assert loaded.origins["sessions.rules"] == "memory-config.yaml:2"
+    assert loaded.rules == ("memory-config.yaml:3", "memory-config.yaml:4")
+    assert list(loaded.origins) == list(KEYS)
+
+
+def test_without_rules_no_rule_stands_anywhere() -> None:
+    assert load("sessions: {rules: []}").rules == ()
+
+
+def test_variables_are_expanded_in_a_rule_as_elsewhere() -> None:
+    loaded = parse(
+        "sessions: {rules: [{peer: $GROUP, lanes: []}, {peer: a$$b, lanes: []}]}",
+        where="f", environ={"GROUP": "-100"}, trusted=True,
+    )  # fmt: skip
+    assert [rule.conditions for rule in loaded.config.sessions.rules] == [
+        (("peer", "-100"),), (("peer", "a$b"),),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rules", "told"),
+    [
+        ("[{agent: a, lanes: []}, {agent: a, type: subagent, lanes: []}]", True),
+        ("[{agent: a, lanes: []}, {agent: a, token_budget: 999}]", True),
+        ("[{agent: a, type: subagent, lanes: []}, {agent: a, lanes: []}]", False),
+        ("[{agent: a, lanes: []}, {agent: b, lanes: []}]", False),
+    ],
+)
+def test_a_rule_that_can_never_count_is_told(rules: str, told: bool) -> None:
+    problems = [str(problem) for problem in load(f"sessions: {{rules: {rules}}}").problems]
+    message = (
+        "memory-config.yaml:1: this rule of 'sessions.rules' never counts: that on line 1 holds wherever it "
+        "does. Put this one before it."
+    )
+    assert problems == ([message] if told else [])
+
+
 def test_a_whole_number_is_fine_where_a_number_is_wanted() -> None:
     weight = load("search: {vector_weight: 1}").config.search.vector_weight
     assert weight == 1
@@ -162,6 +211,14 @@ def test_what_a_variable_holds_is_not_expanded_again() -> None:
         "sessions: {fallback: {files: null}}",
         "sessions: {main_session: {audience: anyone}}",
         "inject: {lanes: []}",
+        "sessions: {group_chat: {lanes: [runtime, file]}, subagent: {lanes: []}, fallback: {lanes: null}}",
+        "sessions: {main_keys: [home, dashboard]}",
+        "sessions: {main_keys: []}",
+        "sessions: {rules: [{type: main_session, audience: owner}]}",
+        "sessions: {rules: [{type: main_session, audience: anyone, files: [SOUL.md]}]}",
+        "sessions: {rules: [{type: fallback, files: null}]}",
+        "sessions: {rules: [{agent: a, audience: anyone, files: [SOUL.md]}]}",
+        "sessions: {rules: [{channel: nextcloud-talk, peer: '@ana:example.org', topic: $$x, lanes: [file]}]}",
         "lifecycle: {memory_warn_lines: 200, memory_line_cap: 200, memory_block_lines: 200}",
     ],
 )
@@ -169,6 +226,10 @@ def test_values_people_use_are_accepted(good: str) -> None:
     load(good)
 
 
+RULES = (
+    "a list where each item is a group of conditions (type, agent, channel, peer, topic) and settings "
+    "(files, audience, token_budget, lanes)"
+)
 WRONG = [
     # unknown keys
     ("git:\n  auto_comit: true", "2: unknown key 'git.auto_comit'. Did you mean 'git.auto_commit'?"),
@@ -184,10 +245,10 @@ WRONG = [
     (
         "zzzzzz: 1",
         ("1: unknown key 'zzzzzz'. Keys at the top: timezone, owners, workspaces, context_compiler, search, "
-        "watchers, lifecycle, git, capture, inject, sessions."),
+        "watchers, lifecycle, git, capture, inject, serve, sessions."),
     ),
     ('"\\e[31m": 1', "1: unknown key '\\x1b[31m'. " + "Keys at the top: timezone, owners, workspaces, "
-     "context_compiler, search, watchers, lifecycle, git, capture, inject, sessions."),
+     "context_compiler, search, watchers, lifecycle, git, capture, inject, serve, sessions."),
     (
         "git.auto_commit: true",
         ("1: the key 'git.auto_commit' has a dot. "
@@ -403,6 +464,122 @@ WRONG = [
         "sessions: {subagent: {audience: owner}}",
         ("1: 'sessions.subagent.audience' must not be 'owner': others read such sessions. "
         "Allowed: anyone, group."),
+    ),
+    # rules for some sessions
+    (
+        "sessions: {rules: {type: main_session}}",
+        ("1: 'sessions.rules' must be " + RULES + ", but is a group of keys. "
+        "Write it as [{type: …, files: …}]."),
+    ),
+    (
+        "sessions:\n  rules:\n    - main_session",
+        ("3: 'sessions.rules' must be " + RULES + ", but is the text 'main_session'. "
+        "Write it as {type: …, files: …}."),
+    ),
+    (
+        "sessions: {rules: }",
+        "1: 'sessions.rules' must be " + RULES + ", but is empty. Write it as [{type: …, files: …}].",
+    ),
+    (
+        "sessions:\n  rules:\n  - {}",
+        ("3: a rule in 'sessions.rules' has no condition, so it would hold for all sessions. "
+        "Add one of type, agent, channel, peer, topic."),
+    ),
+    (
+        "sessions:\n  rules:\n  - agent: a\n    lanes: []\n  - token_budget: 999",
+        ("5: a rule in 'sessions.rules' has no condition, so it would hold for all sessions. "
+        "Add one of type, agent, channel, peer, topic."),
+    ),
+    (
+        "sessions: {rules: [{agent: a}]}",
+        "1: a rule in 'sessions.rules' sets nothing. Add one of files, audience, token_budget, lanes.",
+    ),
+    (
+        "sessions:\n  rules:\n  - agent: a\n    audiense: anyone",
+        "4: unknown key 'sessions.rules.audiense'. Did you mean 'sessions.rules.audience'?",
+    ),
+    (
+        "sessions: {rules: [{zzz: 1}]}",
+        ("1: unknown key 'sessions.rules.zzz'. Keys of a rule: type, agent, channel, peer, topic, files, "
+        "audience, token_budget, lanes."),
+    ),
+    (
+        "sessions:\n  rules:\n  - agent: a\n    agent: b\n    lanes: []",
+        "4: the key 'sessions.rules.agent' is there twice, first on line 3. Keep one.",
+    ),
+    (
+        "sessions: {rules: [{agent.x: a}]}",
+        ("1: the key 'agent.x' has a dot. "
+        "Write the part after the dot indented below the part before it."),
+    ),
+    (
+        "sessions: {rules: [{type: group_chta, lanes: []}]}",
+        ("1: 'sessions.rules.type' must be one of main_session, private_dm, external_dm, forum_topic, "
+        "group_chat, subagent, heartbeat_cron, orchestration, fallback, but is the text 'group_chta'. "
+        "Did you mean 'group_chat'?"),
+    ),
+    (
+        "sessions: {rules: [{topic: 15, lanes: []}]}",
+        "1: 'sessions.rules.topic' must be an id (not '*'), but is 15. Put it in quotes.",
+    ),
+    (
+        "sessions: {rules: [{peer: '*', lanes: []}]}",
+        "1: 'sessions.rules.peer' must be an id (not '*'), but is the text '*'.",
+    ),
+    (
+        "sessions: {rules: [{channel: 'telegram:7', lanes: []}]}",
+        "1: 'sessions.rules.channel' must be a plain word, but is the text 'telegram:7'.",
+    ),
+    (
+        "sessions: {rules: [{agent: a, lanes: [runtim]}]}",
+        ("1: 'sessions.rules.lanes' must be a list where each item is one of bootstrap, runtime, file, "
+        "daily, or null, but is the text 'runtim'. Did you mean 'runtime'?"),
+    ),
+    (
+        "sessions:\n  rules:\n  - type: group_chat\n    files: [USER.md]",
+        "4: 'sessions.rules.files' lacks SOUL.md. Every session loads it: add it.",
+    ),
+    (
+        "sessions:\n  rules:\n  - agent: a\n    lanes: []\n  - type: group_chat\n    audience: owner",
+        ("6: 'sessions.rules.audience' must not be 'owner': others read such sessions. "
+        "Allowed: anyone, group."),
+    ),
+    (
+        "sessions: {rules: [{type: fallback, audience: group}]}",
+        "1: 'sessions.rules.audience' must not be 'group': others read such sessions. Allowed: anyone.",
+    ),
+    (
+        "sessions: {rules: [{agent: a, audience: group}]}",
+        ("1: 'sessions.rules.audience' must not be 'group' in a rule without 'type': "
+        "it would hold for strangers too. Add a type, or set it to anyone."),
+    ),
+    (
+        "sessions: {rules: [{channel: telegram, peer: '7', audience: owner}]}",
+        ("1: 'sessions.rules.audience' must not be 'owner' in a rule without 'type': "
+        "it would hold for strangers too. Add a type, or set it to anyone."),
+    ),
+    (
+        "sessions: {rules: [{topic: '15', files: [SOUL.md, USER.md]}]}",
+        ("1: 'sessions.rules.files' must not be more than SOUL.md in a rule without 'type': "
+        "it would hold for strangers too. Add a type."),
+    ),
+    (
+        "sessions: {rules: [{agent: a, files: null}]}",
+        ("1: 'sessions.rules.files' must not be more than SOUL.md in a rule without 'type': "
+        "it would hold for strangers too. Add a type."),
+    ),
+    (
+        "sessions: {main_keys: ['agent:main']}",
+        ("1: 'sessions.main_keys' must be a list where each item is a plain word, "
+        "but is the text 'agent:main'."),
+    ),
+    (
+        "sessions: {main_keys: [mаin]}",  # a Cyrillic letter in it
+        "1: 'sessions.main_keys' must be a list where each item is a plain word, but is the text 'mаin'.",
+    ),
+    (
+        "owners: ['telegram:*']",
+        "1: 'owners' must be a list where each item is an id (not '*'), but is the text 'telegram:*'.",
     ),
 ]  # fmt: skip
 

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tacit.config import Config, Loaded, parse, starter
-from tacit.config.keys import KEYS, flatten
+from tacit.config.keys import KEYS, OVERRIDE, flatten
 from tacit.config.values import show
 from tacit.errors import ConfigError
 
@@ -26,6 +26,8 @@ REACHING = {
     "git.remote": "'https://evil.example/x.git'",
     "git.commit_message_model": "haiku",
     "sessions.directory": "/tmp/out",
+    "inject.daily_directory": "/tmp/out",
+    "serve.tcp_port": "8080",
 }
 
 
@@ -98,6 +100,26 @@ def test_a_foreign_home_reads_nothing_from_the_environment(value: str) -> None:
             "If you trust it, run `tacit init DIR` with its directory."
         )
     ]
+
+
+@pytest.mark.parametrize("rule", ["{peer: $SECRET, lanes: []}", "{agent: a, files: [SOUL.md, '~/x.md']}"])
+def test_a_foreign_home_reads_nothing_from_the_environment_by_a_rule_either(rule: str) -> None:
+    loaded = foreign(f"sessions:\n  rules:\n    - {{agent: a, lanes: []}}\n    - {rule}\n")
+    assert loaded.config == Config()
+    assert loaded.rules == ()
+    assert [str(problem) for problem in loaded.problems] == [
+        (
+            "memory-config.yaml:2: 'sessions.rules' stays []: this home was not set up on this machine, so "
+            "environment variables and '~' are not expanded in it. "
+            "If you trust it, run `tacit init DIR` with its directory."
+        )
+    ]
+
+
+def test_a_foreign_home_may_have_rules_but_none_that_is_too_wide() -> None:
+    assert foreign("sessions: {rules: [{agent: a, lanes: []}]}").config.sessions.rules
+    with pytest.raises(ConfigError, match="must not be 'owner'"):
+        foreign("sessions: {rules: [{type: group_chat, audience: owner}]}")
 
 
 def test_a_foreign_home_can_still_write_a_dollar_sign() -> None:
@@ -189,11 +211,44 @@ def test_no_text_whatsoever_raises_anything_but_a_config_error(text: str, truste
     loads_or_says_why(text, trusted)
 
 
+RULE_PARTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["main_session", "external_dm", "group_chat", "fallback", "x"]),
+        "agent": st.text(max_size=6),
+        "channel": st.text(max_size=6),
+        "peer": st.text(max_size=6),
+        "topic": st.sampled_from(["15", 15, "*", "~", "$X"]),
+        "files": st.one_of(st.none(), st.lists(st.sampled_from(["SOUL.md", "USER.md", "x"]), max_size=2)),
+        "audience": st.sampled_from(["owner", "group", "anyone", 7]),
+        "token_budget": st.one_of(st.none(), st.integers(0, 2000)),
+        "lanes": st.one_of(st.none(), st.lists(st.sampled_from(["file", "runtime", "x"]), max_size=2)),
+    },
+)
+
+
+@given(st.lists(RULE_PARTS, max_size=3))
+@settings(max_examples=500, deadline=None)
+def test_rules_are_either_taken_as_they_are_written_or_refused(rules: list[dict[str, object]]) -> None:
+    """What was taken can be shown and read again, and no rule gives a type more than it may have."""
+    try:
+        loaded = parse(inside("sessions.rules", json.dumps(rules)), where="f", environ={}, trusted=True)
+    except ConfigError:
+        return
+    again = inside("sessions.rules", show(loaded.config.sessions.rules))
+    assert parse(again, where="f", environ={}, trusted=True).config == loaded.config
+    for rule in loaded.config.sessions.rules:
+        named = rule.named()
+        widest = getattr(Config().sessions, named["type"]).audience if "type" in named else "anyone"
+        allowed = ("anyone", "group", "owner")
+        assert allowed.index(named.get("audience", "anyone")) <= allowed.index(widest)
+
+
 SCRAPS = [*"{}[]:,-?!&*|>%@`'\"#~$\\ \n\t", "\n  ", ": ", "- ", "<<", "---\n", "...\n", "%YAML 1.1\n",
           "%TAG ! x\n", "!!int ", "!<x>", '"\\x', '"\\u12', '"\\U0011', "0x", "0b1", "1:30", "1_0", "1e9",
           ".inf", "=", "null", "true", "2026-01-01", "${HOME}", "$",
           "\x85", "\u2028", "\ufeff", "\r", "é", "9" * 30,
-          *(part for name in KEYS for part in name.split("."))]  # fmt: skip
+          *(part for name in KEYS for part in name.split(".")), *OVERRIDE]  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(SCRAPS), max_size=25).map("".join), st.booleans())

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import NamedTuple
 
-from tacit.config.keys import DEFAULTS, KEYS, Config, SessionRule, flatten
+from tacit.config.keys import DEFAULTS, KEYS, Config, Override, SessionRule, flatten
+from tacit.config.overrides import rule_name
 from tacit.model.problems import Problem
 
 # Each sees what stands before it as well: a session for strangers only what anyone may see.
 _NARROW_TO_WIDE = ("anyone", "group", "owner")
+_FOR_ANYONE = ("SOUL.md",)
 
 
 class Clash(NamedTuple):
@@ -34,6 +36,23 @@ def doubts(config: Config, where: str, lines: Mapping[str, int]) -> Iterator[Pro
             lines.get("git.auto_push"),
             "warning",
         )
+    rules = config.sessions.rules
+    for at, rule in enumerate(rules):
+        before = _same_or_wider(rules[:at], rule)
+        if before is not None:
+            yield Problem(
+                where,
+                f"this rule of 'sessions.rules' never counts: that on line {lines[rule_name(before)]} "
+                "holds wherever it does.",
+                "Put this one before it.",
+                lines[rule_name(at)],
+                "warning",
+            )
+
+
+def _same_or_wider(rules: Sequence[Override], rule: Override) -> int | None:
+    """The first that holds wherever the rule does: it asks for nothing that the rule does not ask for."""
+    return next((at for at, one in enumerate(rules) if set(one.conditions) <= set(rule.conditions)), None)
 
 
 def _clashes(config: Config) -> Iterator[Clash]:
@@ -46,6 +65,8 @@ def _clashes(config: Config) -> Iterator[Clash]:
         rule = getattr(config.sessions, part.name)
         if isinstance(rule, SessionRule):
             yield from _session(f"sessions.{part.name}", rule, getattr(DEFAULTS.sessions, part.name))
+    for at, override in enumerate(config.sessions.rules):
+        yield from _override(override, rule_name(at))
 
 
 def _ordered(config: Config, small: str, large: str) -> Iterator[Clash]:
@@ -79,9 +100,38 @@ def _dimensions(config: Config) -> Iterator[Clash]:
 
 
 def _session(name: str, rule: SessionRule, default: SessionRule) -> Iterator[Clash]:
-    if rule.files is not None and "SOUL.md" not in rule.files:
-        yield Clash((f"{name}.files",), f"'{name}.files' lacks SOUL.md.", "Every session loads it: add it.")
-    reach = _NARROW_TO_WIDE[: _NARROW_TO_WIDE.index(default.audience) + 1]
-    if rule.audience not in reach:
-        what = f"'{name}.audience' must not be {rule.audience!r}: others read such sessions."
-        yield Clash((f"{name}.audience",), what, f"Allowed: {', '.join(reach)}.")
+    yield from _soulless(f"{name}.files", f"{name}.files", rule.files)
+    yield from _too_wide(f"{name}.audience", f"{name}.audience", rule.audience, default.audience)
+
+
+def _override(rule: Override, place: str) -> Iterator[Clash]:
+    """A rule that names no type holds for strangers as well, whatever else it asks for."""
+    settings, kind = dict(rule.settings), dict(rule.conditions).get("type")
+    audience, files = f"{place}.audience", f"{place}.files"
+    if "files" in settings:
+        yield from _soulless(files, "sessions.rules.files", settings["files"])
+    if kind is not None:
+        default: SessionRule = getattr(DEFAULTS.sessions, kind)
+        if "audience" in settings:
+            yield from _too_wide(audience, "sessions.rules.audience", settings["audience"], default.audience)
+        return
+    if settings.get("audience", "anyone") != "anyone":
+        what = f"'sessions.rules.audience' must not be {settings['audience']!r} in a rule without 'type'"
+        yield Clash(
+            (audience,), f"{what}: it would hold for strangers too.", "Add a type, or set it to anyone."
+        )
+    if settings.get("files", _FOR_ANYONE) != _FOR_ANYONE:
+        what = "'sessions.rules.files' must not be more than SOUL.md in a rule without 'type'"
+        yield Clash((files,), f"{what}: it would hold for strangers too.", "Add a type.")
+
+
+def _soulless(place: str, name: str, files: tuple[str, ...] | None) -> Iterator[Clash]:
+    if files is not None and "SOUL.md" not in files:
+        yield Clash((place,), f"{name!r} lacks SOUL.md.", "Every session loads it: add it.")
+
+
+def _too_wide(place: str, name: str, audience: str, default: str) -> Iterator[Clash]:
+    reach = _NARROW_TO_WIDE[: _NARROW_TO_WIDE.index(default) + 1]
+    if audience not in reach:
+        what = f"{name!r} must not be {audience!r}: others read such sessions."
+        yield Clash((place,), what, f"Allowed: {', '.join(reach)}.")

@@ -13,10 +13,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
-Value = bool | int | float | str | None | tuple[str, ...]
+
+class Override(NamedTuple):
+    """One of sessions.rules: for sessions of which all conditions hold, these settings instead of those of
+    their type. Only what the rule names is in it."""
+
+    conditions: tuple[tuple[str, str], ...]
+    settings: tuple[tuple[str, Any], ...]
+
+    def named(self) -> dict[str, Any]:
+        return dict((*self.conditions, *self.settings))
+
+
+Value = bool | int | float | str | None | tuple[str, ...] | tuple[Override, ...]
 Kind = Literal[
-    "flag", "whole", "number", "choice", "path", "zone", "name", "owner", "file", "model", "index",
-    "branch", "remote", "schedule",
+    "flag", "whole", "number", "choice", "path", "zone", "name", "word", "owner", "file", "model", "index",
+    "branch", "remote", "schedule", "override",
 ]  # fmt: skip
 
 Audience = Literal["owner", "group", "anyone"]
@@ -26,6 +38,10 @@ Mode = Literal["first", "each"]
 Trigger = Literal["on_session_end", "hourly", "manual"]
 
 LANES = ("bootstrap", "runtime", "file", "daily")
+SESSION_TYPES = (
+    "main_session", "private_dm", "external_dm", "forum_topic", "group_chat", "subagent", "heartbeat_cron",
+    "orchestration", "fallback",
+)  # fmt: skip
 
 
 # Here and below, what is no setting itself is a NamedTuple: a dataclass takes four times as long to make,
@@ -39,6 +55,7 @@ class Rule(NamedTuple):
     nullable: bool = False
     many: bool = False
     reaches: bool = False
+    example: tuple[str, ...] = ()  # lines for the starter file, where the default does not show how
 
 
 def _rule(kind: Kind, about: str, **limits: Any) -> Mapping[str, Rule]:
@@ -355,6 +372,57 @@ class Inject:
         default=60,
         metadata=_rule("whole", "Seconds the same question is answered from the cache.", low=0, high=3600),
     )
+    debounce_ms: int = field(
+        default=500,
+        metadata=_rule(
+            "whole",
+            "Milliseconds in which a session that asks again gets no second search.",
+            low=0,
+            high=60_000,
+        ),
+    )
+    daily_directory: str | None = field(
+        default=None,
+        metadata=_rule(
+            "path",
+            "Folder of the daily notes that the daily lane adds to; null is knowledge/journal in the home.",
+            nullable=True,
+            reaches=True,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    tcp_port: int | None = field(
+        default=None,
+        metadata=_rule(
+            "whole",
+            "Port on 127.0.0.1 where `tacit serve` listens as well, for who has the token; null is none.",
+            low=1,
+            high=65_535,
+            nullable=True,
+            reaches=True,
+        ),
+    )
+    workers: int = field(
+        default=4, metadata=_rule("whole", "Requests that are worked on at the same time.", low=1, high=64)
+    )
+    waiting: int = field(
+        default=32,
+        metadata=_rule(
+            "whole", "Requests that may wait; the next one is refused at once.", low=0, high=10_000
+        ),
+    )
+    max_request_kb: int = field(
+        default=1024, metadata=_rule("whole", "Most kilobytes of one request.", low=16, high=65_536)
+    )
+    request_seconds: int = field(
+        default=30,
+        metadata=_rule(
+            "whole", "Seconds after which a request that is no turn is given up.", low=1, high=3600
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,6 +450,13 @@ class SessionRule:
             nullable=True,
         ),
     )
+    lanes: tuple[str, ...] | None = field(
+        default=None,
+        metadata=_rule(
+            "choice", "Ways to the host for this type; null means inject.lanes.",
+            choices=LANES, nullable=True, many=True,
+        ),
+    )  # fmt: skip
 
 
 _OWNER_FILES = ("SOUL.md", "USER.md", "TOOLS_COMPACT.md")
@@ -402,6 +477,28 @@ class Sessions:
     fallback: SessionRule = SessionRule(None, "anyone")
     orchestration_agents: tuple[str, ...] = field(
         default=(), metadata=_rule("name", "Agents whose main sessions count as orchestration.", many=True)
+    )
+    main_keys: tuple[str, ...] = field(
+        default=("main",),
+        metadata=_rule(
+            "word",
+            "Last words of the keys of main sessions (the host's session.mainKey); you may add dashboard or "
+            "explicit.",
+            many=True,
+        ),
+    )
+    rules: tuple[Override, ...] = field(
+        default=(),
+        metadata=_rule(
+            "override",
+            "Settings for some sessions only: the first rule whose conditions all hold counts.",
+            many=True,
+            example=(
+                "rules:  # conditions: type, agent, channel, peer, topic; settings as above",
+                '  - {type: forum_topic, topic: "15", files: [SOUL.md, OPS.md], token_budget: 4096}',
+                "  - {agent: shop, audience: anyone, lanes: [runtime]}",
+            ),
+        ),
     )
     directory: str | None = field(
         default=None,
@@ -442,6 +539,7 @@ class Config:
     git: Git = Git()
     capture: Capture = Capture()
     inject: Inject = Inject()
+    serve: Serve = Serve()
     sessions: Sessions = Sessions()
 
 
@@ -463,6 +561,20 @@ def _walk(section: Any, prefix: str) -> Iterator[Key]:
             yield Key(name, part.metadata["rule"], value)
 
 
+CONDITIONS: Mapping[str, Rule] = {
+    "type": Rule("choice", "The type of the session.", choices=SESSION_TYPES),
+    "agent": Rule("name", "The agent whose session it is."),
+    "channel": Rule("word", "The channel, as it stands in the session key."),
+    "peer": Rule("owner", "The other side of a direct message, or the group."),
+    "topic": Rule("owner", "The topic or thread."),
+}
+OVERRIDE: Mapping[str, Key] = {
+    name: Key(f"sessions.rules.{name}", rule, None)
+    for name, rule in (
+        *CONDITIONS.items(),
+        *((part.name, part.metadata["rule"]) for part in fields(SessionRule)),
+    )
+}
 DEFAULTS = Config()
 KEYS: Mapping[str, Key] = {key.name: key for key in _walk(DEFAULTS, "")}
 SECTIONS = frozenset(name[:dot] for name in KEYS for dot, letter in enumerate(name) if letter == ".")

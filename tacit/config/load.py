@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from tacit.config.checks import doubts, first_clash
 from tacit.config.expand import asks_environment
 from tacit.config.keys import KEYS, SECTIONS, Config, Key, Value, build
+from tacit.config.overrides import convert_rules, rule_name
 from tacit.config.tree import Items, Node, Scalar, Table, read_tree
-from tacit.config.values import convert, found, nearest, show, shown
+from tacit.config.values import convert, found, named, nearest, show, shown
 from tacit.errors import ConfigError
 from tacit.model.problems import Problem
 
@@ -21,6 +22,7 @@ class Loaded:
     config: Config
     origins: Mapping[str, str]  # dotted key → "default" or "memory-config.yaml:LINE"
     problems: tuple[Problem, ...] = ()
+    rules: tuple[str, ...] = ()  # where each of sessions.rules stands
 
 
 class _Gathered:
@@ -44,12 +46,19 @@ def parse(text: str, *, where: str, environ: Mapping[str, str], trusted: bool) -
     if clash:
         raise ConfigError(where, clash[1], clash[0].what, clash[0].hint)
     got.problems.extend(doubts(config, where, got.lines))
-    return Loaded(config, _origins(got.lines, where), tuple(got.problems))
+    return Loaded(config, _origins(got.lines, where), tuple(got.problems), _rules(got.lines, config, where))
 
 
 def _origins(lines: Mapping[str, int], where: str) -> dict[str, str]:
-    file = where.rpartition("/")[2]
-    return {name: f"{file}:{lines[name]}" if name in lines else DEFAULT for name in KEYS}
+    return {name: _place(lines[name], where) if name in lines else DEFAULT for name in KEYS}
+
+
+def _rules(lines: Mapping[str, int], config: Config, where: str) -> tuple[str, ...]:
+    return tuple(_place(lines[rule_name(at)], where) for at in range(len(config.sessions.rules)))
+
+
+def _place(line: int, where: str) -> str:
+    return f"{where.rpartition('/')[2]}:{line}"
 
 
 def _take(
@@ -59,16 +68,26 @@ def _take(
         why = "environment variables and '~' are not expanded in it"
         got.problems.append(_untrusted(key, why, where, line))
         return
-    value = convert(key, node, where, environ)
+    value = _value(got, key, node, where, environ)
     if not trusted and key.rule.reaches and value != key.default:
         got.problems.append(_untrusted(key, "it may not reach outside", where, line))
         return
     got.values[key.name], got.lines[key.name] = value, line
 
 
+def _value(got: _Gathered, key: Key, node: Node, where: str, environ: Mapping[str, str]) -> Value:
+    if key.rule.kind != "override":
+        return convert(key, node, where, environ)
+    rules, lines = convert_rules(key, node, where, environ)
+    got.lines.update(lines)
+    return rules
+
+
 def _asks(node: Node) -> bool:
     if isinstance(node, Items):
         return any(_asks(item) for item in node.items)
+    if isinstance(node, Table):
+        return any(_asks(value) for _, value in node.entries)
     return isinstance(node, Scalar) and node.kind == "text" and asks_environment(node.text)
 
 
@@ -88,31 +107,13 @@ def _entries(node: Node | None, section: str, where: str) -> Iterator[tuple[Key,
         return
     if not isinstance(node, Table):
         raise _not_a_section(section, node, where)
-    seen: dict[str, int] = {}
-    for name_node, value in node.entries:
-        name = section + _name(name_node, where)
-        if name in seen:
-            what = f"the key {shown(name)} is there twice, first on line {seen[name]}."
-            raise ConfigError(where, name_node.line, what, "Keep one.")
-        seen[name] = name_node.line
+    for name, line, value in named(node, section, where):
         if name in SECTIONS:
             yield from _entries(value, name + ".", where)
         elif name in KEYS:
-            yield KEYS[name], name_node.line, value
+            yield KEYS[name], line, value
         else:
-            raise _unknown(name, section, name_node.line, where)
-
-
-def _name(node: Node, where: str) -> str:
-    if not isinstance(node, Scalar):
-        what = f"a key must be a plain word, but is {found(node)}."
-        raise ConfigError(where, node.line, what, "Remove it.")
-    if "." in node.text:
-        # Else one setting could be written in two places and the second would win unseen.
-        what = f"the key {shown(node.text)} has a dot."
-        hint = "Write the part after the dot indented below the part before it."
-        raise ConfigError(where, node.line, what, hint)
-    return node.text
+            raise _unknown(name, section, line, where)
 
 
 def _not_a_section(section: str, node: Node, where: str) -> ConfigError:

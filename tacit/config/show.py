@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tacit.config.keys import KEYS, Key, Value, flatten
+from tacit.config.keys import KEYS, Key, Override, Value, flatten
 from tacit.config.load import Loaded
-from tacit.config.values import show, wanted
+from tacit.config.values import Shown, show, wanted
 
 _CREDENTIALS = re.compile(r"://[^/\s'\"]+@")
 
@@ -26,7 +26,7 @@ _NOTES = {
     "sessions": """\
   # What each type of session is given. files: identity files, null leaves the host's list as it is;
   # audience: whose knowledge it may see (owner | group | anyone), never wider than here;
-  # token_budget: null means context_compiler.token_budget.
+  # token_budget: null means context_compiler.token_budget; lanes: null means inject.lanes.
 """
 }
 
@@ -34,7 +34,7 @@ _NOTES = {
 @dataclass(frozen=True, slots=True)
 class Row:
     key: str
-    value: Value
+    value: Shown
     default: Value
     origin: str
     about: str
@@ -45,12 +45,14 @@ def describe(loaded: Loaded) -> list[Row]:
     """One row per key, in the order of the starter file. Passwords inside addresses are masked."""
     values = flatten(loaded.config)
     return [
-        Row(name, _masked(values[name]), key.default, loaded.origins[name], key.rule.about, wanted(key))
+        Row(name, _shown(values[name]), key.default, loaded.origins[name], key.rule.about, wanted(key))
         for name, key in KEYS.items()
     ]
 
 
-def _masked(value: Value) -> Value:
+def _shown(value: Value) -> Shown:
+    if isinstance(value, tuple):
+        return tuple(one.named() if isinstance(one, Override) else one for one in value)  # type: ignore[return-value]
     return without_secret(value) if isinstance(value, str) else value
 
 
@@ -75,13 +77,14 @@ def starter() -> str:
 
 def _setting(name: str, key: Key, indent: str) -> Iterator[str]:
     yield f"{indent}# {key.rule.about}\n"
+    yield from (f"{indent}#   {line}\n" for line in key.rule.example)
     mark = "" if name in _LIVE else "#"
     choices = f"  # {' | '.join(key.rule.choices)}" if key.rule.choices else ""
     yield f"{indent}{mark}{name.rpartition('.')[2]}: {show(key.default)}{choices}\n"
 
 
 def _session_line(session: str) -> str:
-    """The three settings of one session type fit on one line, which keeps the table a table."""
+    """The settings of one session type fit on one line, which keeps the table a table."""
     start = f"sessions.{session}."
     parts = [
         f"{name[len(start) :]}: {show(key.default)}" for name, key in KEYS.items() if name.startswith(start)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import yaml
 
 MAX_CHARS = 64 * 1024  # the parser manages about 100 KB a second, and a stranger may have written it
-MAX_DEPTH = 8  # the deepest key needs four
+MAX_DEPTH = 8  # the deepest key needs five
 
 ScalarKind = Literal["text", "whole", "number", "flag", "null", "date"]
 _KINDS: dict[str, ScalarKind] = {

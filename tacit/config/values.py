@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from tacit.config.expand import BadDollar, UndefinedVariable, expand
-from tacit.config.keys import Key, Kind, Value
+from tacit.config.keys import CONDITIONS, OVERRIDE, Key, Kind, Override, Value
 from tacit.config.tree import Node, Scalar, Table
 from tacit.errors import ConfigError
 
@@ -15,6 +16,7 @@ _WHOLE = r"[-+]?(0|[1-9][0-9]{0,17})"
 _NUMBER = r"[-+]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][-+]?[0-9]{1,2})?"
 _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
 
+_WORD = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 _CONTROL = "[\x00-\x1f\x7f-\x9f\ud800-\udfff]"
 _FILE = r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.md"
 _MODEL = r"[A-Za-z0-9][A-Za-z0-9._:/@+#-]*"
@@ -40,6 +42,7 @@ _WANTED: dict[Kind, str] = {
     "path": "an absolute path",
     "zone": "'local' or a time zone like Europe/Berlin",
     "name": "an agent's id",
+    "word": "a plain word",
     "owner": "an id (not '*')",
     "file": "the plain name of a .md file",
     "model": "a model's name or an absolute path",
@@ -47,7 +50,12 @@ _WANTED: dict[Kind, str] = {
     "branch": "a branch name",
     "remote": "a remote's name, an absolute path or an https or ssh address",
     "schedule": "five cron fields of numbers and * , - / like '0 23 * * *'",
+    "override": f"a group of conditions ({', '.join(CONDITIONS)}) and settings "
+    f"({', '.join(name for name in OVERRIDE if name not in CONDITIONS)})",
 }
+
+# As `tacit config` tells a value: a rule by the names that it names.
+Shown: TypeAlias = Value | tuple[Mapping[str, Value], ...]
 
 
 def shown(text: str) -> str:
@@ -73,13 +81,13 @@ def convert(key: Key, node: Node, where: str, environ: Mapping[str, str]) -> Val
     if not key.rule.many:
         return _one(key, node, where, environ)
     if isinstance(node, Scalar | Table):
-        raise _wrong(key, node, where, "Write it as [a, b].")
+        raise wrong(key, node, where, "Write it as [a, b].")
     return tuple(str(_one(key, item, where, environ)) for item in node.items)
 
 
 def _one(key: Key, node: Node, where: str, environ: Mapping[str, str]) -> bool | int | float | str:
     if not isinstance(node, Scalar):
-        raise _wrong(key, node, where)
+        raise wrong(key, node, where)
     if key.rule.kind == "flag":
         return _flag(key, node, where)
     if key.rule.kind in ("whole", "number"):
@@ -87,10 +95,34 @@ def _one(key: Key, node: Node, where: str, environ: Mapping[str, str]) -> bool |
     return _text(key, node, where, environ)
 
 
+def named(table: Table, section: str, where: str) -> Iterator[tuple[str, int, Node]]:
+    """The entries of a group: full name, line, value. No name is there twice."""
+    seen: dict[str, int] = {}
+    for name_node, value in table.entries:
+        name = section + _name(name_node, where)
+        if name in seen:
+            what = f"the key {shown(name)} is there twice, first on line {seen[name]}."
+            raise ConfigError(where, name_node.line, what, "Keep one.")
+        seen[name] = name_node.line
+        yield name, name_node.line, value
+
+
+def _name(node: Node, where: str) -> str:
+    if not isinstance(node, Scalar):
+        what = f"a key must be a plain word, but is {found(node)}."
+        raise ConfigError(where, node.line, what, "Remove it.")
+    if "." in node.text:
+        # Else one setting could be written in two places and the second would win unseen.
+        what = f"the key {shown(node.text)} has a dot."
+        hint = "Write the part after the dot indented below the part before it."
+        raise ConfigError(where, node.line, what, hint)
+    return node.text
+
+
 def _flag(key: Key, node: Scalar, where: str) -> bool:
     if node.kind != "flag":
         quoted = node.quoted and node.text.lower() in _TRUE + _FALSE
-        raise _wrong(key, node, where, "Remove the quotes." if quoted else "")
+        raise wrong(key, node, where, "Remove the quotes." if quoted else "")
     return node.text.lower() in _TRUE
 
 
@@ -98,11 +130,11 @@ def _number(key: Key, node: Scalar, where: str) -> int | float:
     whole = key.rule.kind == "whole"
     fits = node.kind == "whole" or (node.kind == "number" and not whole)
     if not fits or not re.fullmatch(_WHOLE if whole else _NUMBER, node.text):
-        raise _wrong(key, node, where, _number_hint(node, whole))
+        raise wrong(key, node, where, _number_hint(node, whole))
     number = int(node.text) if whole else float(node.text)
     low, high = key.rule.low, key.rule.high
     if (low is not None and number < low) or (high is not None and number > high):
-        raise _wrong(key, node, where)
+        raise wrong(key, node, where)
     return number
 
 
@@ -118,11 +150,11 @@ def _number_hint(node: Scalar, whole: bool) -> str:
 
 def _text(key: Key, node: Scalar, where: str, environ: Mapping[str, str]) -> str:
     if node.kind != "text":
-        raise _wrong(key, node, where, "" if node.kind == "null" else "Put it in quotes.")
+        raise wrong(key, node, where, "" if node.kind == "null" else "Put it in quotes.")
     text = _expanded(key, node, where, environ)
     good = bool(text) and text == text.strip() and not re.search(_CONTROL, text)
     if not good or not _fits(key, text):
-        raise _wrong(key, node, where, _text_hint(key, text))
+        raise wrong(key, node, where, _text_hint(key, text))
     return posixpath.normpath(text) if key.rule.kind == "path" else text
 
 
@@ -202,7 +234,9 @@ _CHECKS: dict[Kind, Callable[[str], bool]] = {
     "path": posixpath.isabs,
     "zone": _is_zone,
     "name": bool,
-    "owner": lambda text: text != "*",
+    "word": _matches(_WORD),
+    # No host means everybody by 'telegram:*', but a person might.
+    "owner": lambda text: text != "*" and not text.endswith(":*"),
     "file": _matches(_FILE),
     "model": lambda text: posixpath.isabs(text) or re.fullmatch(_MODEL, text) is not None,
     "index": _matches(_INDEX),
@@ -212,15 +246,23 @@ _CHECKS: dict[Kind, Callable[[str], bool]] = {
 }
 
 
-def show(value: Value) -> str:
+def show(value: Shown) -> str:
     """As it would stand in the file."""
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
-        return f"[{', '.join(show(item) for item in value)}]"
+        return f"[{', '.join(_item(item) for item in value)}]"
     return _quoted(value) if isinstance(value, str) else str(value)
+
+
+def _item(item: object) -> str:
+    if isinstance(item, str):
+        return _quoted(item)
+    names = item.named() if isinstance(item, Override) else item
+    assert isinstance(names, Mapping)
+    return f"{{{', '.join(f'{name}: {show(value)}' for name, value in names.items())}}}"
 
 
 def _quoted(value: str) -> str:
@@ -240,5 +282,5 @@ def found(node: Node) -> str:
     return _cut(node.text)
 
 
-def _wrong(key: Key, node: Node, where: str, hint: str = "") -> ConfigError:
+def wrong(key: Key, node: Node, where: str, hint: str = "") -> ConfigError:
     return ConfigError(where, node.line, f"{key.name!r} must be {wanted(key)}, but is {found(node)}.", hint)

@@ -7,9 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.config.keys import SessionRule, Sessions
+from tacit.config.keys import SESSION_TYPES, SessionRule, Sessions
 from tacit.model.search import Scope
-from tacit.sessions.classify import LONGEST_KEY, SessionKind, SessionType, classify, scope_of
+from tacit.sessions.classify import (
+    LONGEST_KEY,
+    Form,
+    SessionKind,
+    SessionType,
+    classify,
+    is_owner,
+    person,
+    scope_of,
+)
 from tests.hostile import hostile
 
 OWNERS = ("48210011", "slack:U0ANA", "@ana:example.org", "+43660123")
@@ -22,6 +31,10 @@ KNOWN = {
     "agent:main:telegram:direct:48210011": ("private_dm", "main", "telegram", "48210011", ""),
     "agent:main:telegram:dm:48210011": ("private_dm", "main", "telegram", "48210011", ""),
     "agent:main:direct:48210011": ("private_dm", "main", "", "48210011", ""),
+    "agent:main:dm:48210011": ("private_dm", "main", "", "48210011", ""),
+    "agent:main:whatsapp:default:direct:+43660123": ("private_dm", "main", "whatsapp", "+43660123", ""),
+    "agent:main:telegram:main:direct:48210011": ("private_dm", "main", "telegram", "48210011", ""),
+    "agent:main:telegram:direct:48210011:topic:9": ("private_dm", "main", "telegram", "48210011", "9"),
     "agent:main:whatsapp:shop:direct:+43660123": ("private_dm", "main", "whatsapp", "+43660123", ""),
     "agent:main:slack:direct:u0ana": ("private_dm", "main", "slack", "u0ana", ""),
     "agent:main:slack:direct:u0ana:thread:17.2": ("private_dm", "main", "slack", "u0ana", "17.2"),
@@ -38,9 +51,15 @@ KNOWN = {
     "agent:main:slack:channel:c1:thread:17.25": ("forum_topic", "main", "slack", "c1", "17.25"),
     "agent:main:matrix:channel:!r:a.org:thread:$e:a": ("forum_topic", "main", "matrix", "!r:a.org", "$e:a"),
     "agent:main:slack:thread:17": ("forum_topic", "main", "slack", "", "17"),
+    "agent:main:telegram:group:-100123:thread:9": ("forum_topic", "main", "telegram", "-100123", "9"),
+    "agent:main:main:thread:7": ("external_dm", "main", "", "", "7"),
+    "agent:lead:main:thread:17.25": ("external_dm", "lead", "", "", "17.25"),
+    "agent:main:main:topic:7": ("external_dm", "main", "", "", "7"),
     "agent:main:subagent:f9b2e09d": ("subagent", "main", "", "", ""),
     "agent:main:subagent:f9:subagent:0c": ("subagent", "main", "", "", ""),
     "agent:main:cron:daily:subagent:0c": ("subagent", "main", "", "", ""),
+    "agent:main:cron:daily:run:0c1d:subagent:0c": ("subagent", "main", "", "", ""),
+    "agent:lead:subagent:0c": ("subagent", "lead", "", "", ""),
     "subagent:f9b2e09d": ("subagent", "main", "", "", ""),
     "cron:daily": ("heartbeat_cron", "main", "", "", ""),
     "agent:main:cron:daily": ("heartbeat_cron", "main", "", "", ""),
@@ -48,17 +67,42 @@ KNOWN = {
     "agent:main:heartbeat": ("heartbeat_cron", "main", "", "", ""),
     "agent:main:main:heartbeat": ("heartbeat_cron", "main", "", "", ""),
     "heartbeat": ("heartbeat_cron", "main", "", "", ""),
+    "cron:daily:run:0c1d": ("heartbeat_cron", "main", "", "", ""),
+    # Forms that hosts make and that do not tell whose the session is.
+    "agent:main:acp:0c1d-4e": ("fallback", "main", "", "", ""),
+    "agent:codex:acp:binding:discord:default:0c": ("fallback", "codex", "", "", ""),
+    "agent:main:boot:0c1d": ("fallback", "main", "", "", ""),
+    "agent:main:hook:gmail:17": ("fallback", "main", "", "", ""),
+    "hook:0c1d": ("fallback", "main", "", "", ""),
+    "agent:main:dashboard:0c1d": ("fallback", "main", "", "", ""),
+    "agent:main:dashboard:direct": ("fallback", "main", "", "", ""),
+    "agent:main:explicit:48210011": ("fallback", "main", "", "", ""),
+    "agent:main:telegram:slash:48210011": ("fallback", "main", "", "", ""),
+    "agent:lead:discord:slash:48210011": ("fallback", "lead", "", "", ""),
+    "global": ("fallback", "main", "", "", ""),
+    "unknown": ("fallback", "main", "", "", ""),
 }
 HOSTILE = [
-    "", " ", "main", "global", "unknown", "garbage", "agent", "agent:", "agent::main", "agent:main",
+    "", " ", "main", "garbage", "agent:main:global", "agent:main:unknown", "global:x", "unknown:",
+    "agent", "agent:", "agent::main", "agent:main",
     "agent:main:", "agent:main:main:", "agent:main:main:x", "x:agent:main:main", "AGENT:main:main",
     " agent:main:main", "agent:main:main ", "agent:main:main\n", "agent:main:Main", "agent:main:main\0",
     "agent:*:*", "agent:-->:main", "agent:a\nb:main", "agent:../x:main", "agent:..:main", "agent:\0:main",
     "agent:🦊:main", "agent: :main", f"agent:{'a' * 10_000}:main", "agent:main:telegram:group:-->",
     "agent:main:telegram:group:a\u2028b", "agent:main:telegram:direct:../../48210011",
     "agent:main:telegram:group:\u202e1", "agent:main:telegram:group:", "agent:main:telegram::direct:48210011",
-    f"agent:main:telegram:group:{'1' * 10_000}", "agent:main:web1", "agent:main:explicit:48210011",
-    "agent:main:dashboard:direct", "agent:main:telegram:direct", "cron:", "cron", "subagent", "\ud800",
+    f"agent:main:telegram:group:{'1' * 10_000}", "agent:main:web1", "agent:main:home",
+    "agent:main:telegram:direct", "cron:", "cron", "subagent", "\ud800", "hook", "heartbeat:x",
+    "agent:main:main:direct:48210011", "agent:main:group:direct:48210011", "agent:main:group:-1",
+    "agent:main:channel:direct:48210011", "agent:main:topic:direct:48210011",
+    "agent:main:openai-user:direct:48210011", "agent:main:openresponses-user:direct:48210011",
+    "agent:main:telegram:cron:direct:48210011", "agent:main:telegram:subagent:direct:48210011",
+    "agent:main:cron:daily:48210011", "agent:main:cron:daily:run", "agent:main:cron:daily:run:1:2",
+    "agent:main:cron:daily:telegram:direct:48210011", "agent:main:subagent:1:2", "agent:main:subagent",
+    "agent:main:subagent:1:subagent", "agent:main:subagent:1:cron:2", "agent:main:heartbeat:48210011",
+    "agent:main:main:heartbeat:x", "agent:main:acp", "agent:main:hook", "agent:main:dashboard",
+    "agent:main:telegram:slash", "agent:main:main:subagent:1", "agent:main:main:cron:1",
+    "agent:main:telegram:work:group:-1", "agent:main:main:main",
     "agent:main:a:b:c:direct:48210011", "agent:main:telegram\\direct:48210011",
 ]  # fmt: skip
 
@@ -101,7 +145,18 @@ def test_the_agent_of_an_unknown_form_is_still_known() -> None:
         ("agent:main:telegram:group:subagent", "group_chat"),
         ("agent:main:telegram:group:direct:48210011", "group_chat"),
         ("agent:main:telegram:group:topic", "group_chat"),
-        ("agent:main:main:thread:7", "forum_topic"),
+        ("agent:direct:main", "main_session"),
+        ("agent:main:telegram:group:main", "group_chat"),
+        ("agent:main:telegram:group:-1:heartbeat", "group_chat"),
+        ("agent:main:telegram:group:-1:subagent:2", "group_chat"),
+        ("agent:main:telegram:direct:48210011:heartbeat", "external_dm"),
+        ("agent:main:telegram:direct:direct:48210011", "external_dm"),
+        ("agent:main:direct:direct:48210011", "external_dm"),
+        ("agent:main:slack:thread:direct:48210011", "forum_topic"),
+        ("agent:main:hook:direct:48210011", "fallback"),
+        ("agent:main:dashboard:main", "fallback"),
+        ("agent:main:explicit:telegram:direct:48210011", "fallback"),
+        ("agent:main:telegram:slash:direct:48210011", "fallback"),
     ],
 )
 def test_a_name_or_an_id_does_not_decide_the_type(key: str, expected: str) -> None:
@@ -119,9 +174,97 @@ def test_nobody_is_the_owner_unless_named() -> None:
     assert classify("agent:main:telegram:direct:<48210011>", ["48210011"]).type == "fallback"
 
 
+@pytest.mark.parametrize(
+    ("owner", "key", "expected"),
+    [
+        ("7", "agent:main:telegram:direct:7", True),
+        ("7", "agent:main:telegram:direct:07", False),
+        ("07", "agent:main:telegram:direct:7", False),
+        ("7", "agent:main:telegram:direct:٧", False),
+        ("7", "agent:main:telegram:direct:７", False),
+        ("7", "agent:main:telegram:direct: 7", False),
+        (" 7", "agent:main:telegram:direct:7", False),
+        ("7", "agent:main:telegram:direct:77", False),
+        ("telegram:7", "agent:main:telegram:direct:7", True),
+        ("Telegram:7", "agent:main:telegram:direct:7", True),
+        ("telegram:7", "agent:main:telegram:shop:direct:7", True),
+        ("telegram:7", "agent:main:signal:direct:7", False),
+        ("telegram:7", "agent:main:direct:7", False),
+        ("telegram:7", "agent:main:direct:telegram:7", False),
+        ("telegram:7", "agent:main:irc:direct:telegram:7", False),
+        ("telegram:7", "agent:main:telegram:7:direct:8", False),
+        ("telegram:7", "agent:main:tеlegram:direct:7", False),  # a Cyrillic letter in it
+        ("7", "agent:main:tеlegram:direct:7", False),
+        ("slack:U0ANA", "agent:main:slack:direct:u0ana", True),
+        ("u0ana", "agent:main:slack:direct:U0ANA", True),
+        ("kim", "agent:main:irc:direct:\u212aim", False),  # the Kelvin sign, which folds into k
+        ("\u212aim", "agent:main:irc:direct:kim", False),
+        ("kim", "agent:main:irc:direct:ｋｉｍ", False),
+        ("ünal", "agent:main:irc:direct:ünal", True),
+        ("Ünal", "agent:main:irc:direct:ünal", False),
+        ("ünal", "agent:main:irc:direct:u\u0308nal", False),
+        ("ss", "agent:main:irc:direct:ß", False),
+        ("@ana:example.org", "agent:main:matrix:direct:@ana:example.org", True),
+        ("matrix:@ana:example.org", "agent:main:matrix:direct:@ana:example.org", True),
+        ("@ana:example.org", "agent:main:matrix:direct:@ana:example.org.evil", False),
+        ("@ana:example.org", "agent:main:matrix:direct:@ana", False),
+        ("signal:uuid:0c", "agent:main:signal:direct:uuid:0c", True),
+        ("*", "agent:main:telegram:direct:*", False),
+        ("telegram:*", "agent:main:telegram:direct:7", False),
+        ("", "agent:main:telegram:direct:7", False),
+        (":7", "agent:main:telegram:direct:7", False),
+        ("telegram:", "agent:main:telegram:direct:7", False),
+    ],
+)
+def test_an_owner_is_exactly_who_is_named_but_for_the_case(owner: str, key: str, expected: bool) -> None:
+    assert (classify(key, [owner]).type == "private_dm") is expected
+
+
+def test_a_person_is_an_id_or_a_channel_and_an_id() -> None:
+    assert person("telegram:7") == ("telegram", "7")
+    assert person("7") == ("", "7")
+    assert person("@ana:example.org") == ("", "@ana:example.org")
+    assert person("29:1abc") == ("", "29:1abc")
+    assert is_owner(("telegram", "7"), ["7"])
+    assert not is_owner(("", "7"), ["telegram:7"])
+
+
+def test_the_main_session_may_have_another_name() -> None:
+    names = ("Home", "work")
+    assert classify("agent:main:home", main_keys=names).type == "main_session"
+    assert classify("agent:lead:work", (), ["lead"], names).type == "orchestration"
+    assert classify("agent:main:home:heartbeat", main_keys=names).type == "heartbeat_cron"
+    assert classify("agent:main:home:thread:7", main_keys=names).type == "external_dm"
+    assert classify("agent:main:home:direct:7", ["7"], main_keys=names).type == "fallback"
+    for key in ("agent:main:main", "agent:main:Home", "agent:main:homes", "agent:main:home:x", "home"):
+        assert classify(key, main_keys=names).type == "fallback"
+
+
+def test_the_dashboard_is_a_main_session_only_where_the_config_says_so() -> None:
+    for word in ("dashboard", "explicit"):
+        names = ("main", word)
+        assert classify(f"agent:main:{word}:0c1d", main_keys=names).type == "main_session"
+        assert classify(f"agent:main:{word}:0c1d", main_keys=names).is_main
+        assert classify(f"agent:main:{word}:a:b", main_keys=names).type == "fallback"
+        assert classify(f"agent:main:{word}:0c1d").type == "fallback"
+    assert classify("agent:main:hook:0c1d", main_keys=("hook",)).type == "fallback"
+    assert classify("global", main_keys=("global",)).type == "fallback"
+
+
+def test_only_main_sessions_may_have_several_senders_folded_into_them() -> None:
+    assert [key for key in KNOWN if classify(key, OWNERS, ["lead"]).is_main] == [
+        "agent:main:main", "agent:werkbank:main", "agent:lead:main",
+    ]  # fmt: skip
+
+
 def test_the_types_are_those_of_the_config() -> None:
     rules = [part.name for part in fields(Sessions) if isinstance(part.default, SessionRule)]
-    assert sorted(get_args(SessionType)) == sorted(rules)
+    assert list(get_args(SessionType)) == rules == list(SESSION_TYPES)
+
+
+def test_every_form_is_among_the_samples() -> None:
+    found = {classify(key, OWNERS, ["lead"]).form for key in [*KNOWN, *HOSTILE]}
+    assert found == set(get_args(Form))
 
 
 def test_an_audience_becomes_what_may_be_searched() -> None:
@@ -134,7 +277,8 @@ def test_an_audience_becomes_what_may_be_searched() -> None:
 
 _SEGMENT = st.one_of(
     st.sampled_from(
-        ["agent", "main", "direct", "dm", "group", "channel", "room", "topic", "thread", "subagent", "cron",
+        ["agent", "main", "home", "acp", "hook", "dashboard", "slash", "run", "openai-user",
+         "direct", "dm", "group", "channel", "room", "topic", "thread", "subagent", "cron",
          "heartbeat", "telegram", "48210011", "-->", "../x", "", " ", "\n", "\0", "🦊", "lead"]
     ),
     st.text(max_size=8),
@@ -152,12 +296,3 @@ def test_any_key_gives_a_type_and_parts_that_can_be_shown(key: str) -> None:
         assert ">" not in part
         assert len(part) <= LONGEST_KEY
     assert "/" not in kind.agent
-
-
-@given(st.lists(_SEGMENT, max_size=9).map(":".join))
-def test_only_named_owners_and_main_sessions_are_the_owners(key: str) -> None:
-    kind = classify(key, OWNERS)
-    if kind.type == "main_session":
-        assert key == f"agent:{kind.agent}:main"
-    if kind.type == "private_dm":
-        assert kind.peer in OWNERS

@@ -1,0 +1,341 @@
+"""Which rule a session gets, and when a session that looks like the owner's is not."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from tacit.config import Config, parse
+from tacit.config.keys import SESSION_TYPES
+from tacit.model.search import AUDIENCES, Scope
+from tacit.sessions.rules import Profile, profile_of
+
+MAIN = "agent:main:main"
+DM = "agent:main:telegram:direct:7"
+GROUP = "agent:main:telegram:group:-100"
+KEYS = {
+    "main_session": MAIN,
+    "private_dm": DM,
+    "external_dm": "agent:main:telegram:direct:9",
+    "forum_topic": "agent:main:telegram:group:-100:topic:15",
+    "group_chat": GROUP,
+    "subagent": "agent:main:subagent:0c",
+    "heartbeat_cron": "agent:main:cron:daily",
+    "orchestration": "agent:lead:main",
+    "fallback": "agent:main:web1",
+}
+BASE = "owners: ['7', 'slack:U0ANA']\nsessions:\n  orchestration_agents: [lead]\n"
+
+
+def config(rules: str = "", base: str = BASE) -> Config:
+    text = base + (f"  rules:\n{rules}" if rules else "")
+    return parse(text, where="f", environ={}, trusted=True).config
+
+
+def codes(profile: Profile) -> list[str]:
+    return [notice.code for notice in profile.notices]
+
+
+def is_for_strangers(profile: Profile) -> bool:
+    return (profile.kind.type, profile.rule.audience, profile.rule.files, profile.scope) == (
+        "external_dm", "anyone", ("SOUL.md",), Scope(audience="anyone", agents=(profile.kind.agent,))
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- the table
+
+
+@pytest.mark.parametrize("kind", SESSION_TYPES)
+def test_each_type_gets_its_own_rule(kind: str) -> None:
+    profile = profile_of(KEYS[kind], config())
+    assert profile.kind.type == kind
+    assert profile.won == f"sessions.{kind}"
+    assert profile.number == 0
+    assert profile.rule.files == getattr(Config().sessions, kind).files
+    assert profile.rule.audience == getattr(Config().sessions, kind).audience
+    assert codes(profile) == (["unknown-key"] if kind == "fallback" else [])
+
+
+def test_lanes_are_those_of_the_type_or_those_of_all() -> None:
+    base = (
+        BASE + "  group_chat: {lanes: [file]}\n  subagent: {lanes: []}\ninject: {lanes: [runtime, daily]}\n"
+    )
+    settings = config(base=base)
+    assert profile_of(GROUP, settings).rule.lanes == ("file",)
+    assert profile_of(KEYS["subagent"], settings).rule.lanes == ()
+    assert profile_of(MAIN, settings).rule.lanes == ("runtime", "daily")
+
+
+def test_a_rule_wins_over_the_type_only_in_what_it_names() -> None:
+    profile = profile_of(GROUP, config("    - {type: group_chat, token_budget: 999}\n"))
+    assert profile.rule.token_budget == 999
+    assert profile.rule.files == Config().sessions.group_chat.files
+    assert profile.rule.audience == "group"
+    assert profile.rule.lanes == ("bootstrap", "runtime")
+    assert (profile.won, profile.number) == ("rule 1 of sessions.rules", 1)
+
+
+def test_a_rule_can_take_back_what_the_type_sets() -> None:
+    base = BASE + "  group_chat: {files: [SOUL.md, A.md], token_budget: 999, lanes: [file]}\n"
+    rule = profile_of(
+        GROUP, config("    - {type: group_chat, files: null, token_budget: null, lanes: null}\n", base)
+    ).rule
+    assert (rule.files, rule.token_budget, rule.lanes) == (None, None, ("bootstrap", "runtime"))
+
+
+def test_the_first_rule_whose_conditions_all_hold_wins_alone() -> None:
+    settings = config(
+        "    - {channel: slack, token_budget: 1001}\n"
+        "    - {channel: telegram, peer: '-100', topic: '15', token_budget: 1002}\n"
+        "    - {channel: telegram, peer: '-100', lanes: []}\n"
+        "    - {type: group_chat, token_budget: 1004}\n"
+    )
+    assert profile_of(KEYS["forum_topic"], settings).rule.token_budget == 1002
+    group = profile_of(GROUP, settings)
+    assert (group.rule.lanes, group.rule.token_budget, group.number) == ((), None, 3)
+    assert profile_of("agent:main:telegram:group:-200", settings).number == 4
+    assert profile_of("agent:main:slack:direct:u0ana", settings).number == 1
+    assert profile_of(MAIN, settings).number == 0
+
+
+@pytest.mark.parametrize(
+    ("condition", "key"),
+    [
+        ("type: forum_topic", KEYS["forum_topic"]),
+        ("agent: shop", "agent:shop:main"),
+        ("channel: Telegram", GROUP),
+        ("peer: '-100'", GROUP),
+        ("peer: U0ANA", "agent:main:slack:direct:u0ana"),
+        ("topic: '15'", KEYS["forum_topic"]),
+    ],
+)
+def test_each_condition_is_asked_of_its_own_part_of_the_key(condition: str, key: str) -> None:
+    settings = config(f"    - {{{condition}, token_budget: 999}}\n")
+    holds = {found for found in [*KEYS.values(), "agent:shop:main", "agent:main:slack:direct:u0ana"]
+             if profile_of(found, settings).number}  # fmt: skip
+    assert key in holds
+    assert MAIN not in holds
+
+
+def test_an_agent_is_compared_as_it_is_written() -> None:
+    settings = config("    - {agent: Shop, token_budget: 999}\n")
+    assert profile_of("agent:Shop:main", settings).number == 1
+    assert profile_of("agent:shop:main", settings).number == 0
+    assert profile_of(MAIN, settings, agent="Shop").number == 1
+
+
+def test_of_two_agents_that_a_host_names_the_one_counts_that_may_see_less() -> None:
+    public = "    - {agent: public, audience: anyone}\n"
+    assert profile_of("agent:main:main", config(public), agent="public").rule.audience == "anyone"
+    assert profile_of("agent:public:main", config(public), agent="main").rule.audience == "anyone"
+    narrow = BASE + "  main_session: {audience: anyone}\n"
+    trusted = "    - {agent: trusted, type: main_session, audience: owner}\n"
+    assert profile_of("agent:trusted:main", config(trusted, narrow)).rule.audience == "owner"
+    assert profile_of("agent:main:main", config(trusted, narrow), agent="trusted").rule.audience == "anyone"
+    assert profile_of("agent:trusted:main", config(trusted, narrow), agent="main").rule.audience == "anyone"
+
+
+def test_the_agent_that_the_host_names_is_the_one_whose_notes_are_searched() -> None:
+    profile = profile_of(MAIN, config(), agent="shop")
+    assert profile.kind.agent == "shop"
+    assert profile.scope == Scope(agents=("shop",))
+
+
+def test_being_named_as_an_orchestrating_agent_beside_the_key_changes_no_type() -> None:
+    assert profile_of(MAIN, config(), agent="lead").kind.type == "main_session"
+    assert profile_of(GROUP, config(), agent="lead").kind.type == "group_chat"
+
+
+# ---------------------------------------------------------------- whose main session it is
+
+WITH, WITHOUT = config(), config(base="timezone: UTC\nsessions:\n  orchestration_agents: [lead]\n")
+OWNER, STRANGER, OTHER = "telegram:7", "telegram:9", "signal:8"
+
+
+@pytest.mark.parametrize("key", [MAIN, "agent:lead:main"])
+@pytest.mark.parametrize(
+    ("owners", "sender", "seen", "expected"),
+    [
+        # Nobody is named: one sender is taken for the owner, of several none.
+        (WITHOUT, "", (), ""),
+        (WITHOUT, "", (STRANGER,), ""),
+        (WITHOUT, STRANGER, (), ""),
+        (WITHOUT, STRANGER, (STRANGER,), ""),
+        (WITHOUT, "TELEGRAM:9", (STRANGER,), ""),
+        (WITHOUT, STRANGER, (OTHER,), "several-senders"),
+        (WITHOUT, STRANGER, (STRANGER, OTHER), "several-senders"),
+        (WITHOUT, "", (STRANGER, OTHER), "several-senders"),
+        (WITHOUT, " ", (STRANGER,), "several-senders"),
+        # Owners are named: they are themselves, whoever else has written.
+        (WITH, "", (), ""),
+        (WITH, "", (OWNER,), ""),
+        (WITH, "", (OWNER, "7", "slack:u0ana"), ""),
+        (WITH, OWNER, (), ""),
+        (WITH, "7", (), ""),
+        (WITH, "SLACK:u0ana", (), ""),
+        (WITH, OWNER, (OWNER, STRANGER, OTHER), ""),
+        # Everybody else is not, and who may be somebody else is not either.
+        (WITH, STRANGER, (), "not-owner"),
+        (WITH, STRANGER, (OWNER,), "not-owner"),
+        (WITH, "u0ana", (), "not-owner"),
+        (WITH, "discord:u0ana", (), "not-owner"),
+        (WITH, "07", (), "not-owner"),
+        (WITH, "٧", (), "not-owner"),
+        (WITH, " 7", (), "not-owner"),
+        (WITH, " ", (), "not-owner"),
+        (WITH, "*", (), "not-owner"),
+        (WITH, "", (OWNER, STRANGER), "not-owner"),
+        (WITH, "", (STRANGER,), "not-owner"),
+    ],
+)  # fmt: skip
+def test_a_main_session_is_the_owners_as_long_as_nobody_else_writes_in_it(
+    key: str, owners: Config, sender: str, seen: tuple[str, ...], expected: str
+) -> None:
+    profile = profile_of(key, owners, sender=sender, senders=seen)
+    assert codes(profile) == ([expected] if expected else [])
+    if expected:
+        assert is_for_strangers(profile)
+        assert profile.kind.is_main  # by its key; it is still to be watched who writes in it
+    else:
+        assert profile.rule.audience == "owner"
+        assert profile.won in ("sessions.main_session", "sessions.orchestration")
+
+
+def test_a_notice_says_what_to_do() -> None:
+    stranger = profile_of(MAIN, WITH, sender=STRANGER).notices[0].text
+    assert "'telegram:9'" in stranger
+    assert "add it to owners" in stranger
+    several = profile_of(MAIN, WITHOUT, senders=("a", "b")).notices[0].text
+    assert "Name your own ids in owners" in several
+    before = profile_of(MAIN, WITH, senders=("a",)).notices[0].text
+    assert "add that id to owners" in before
+
+
+def test_a_notice_shows_little_of_what_a_host_gave_and_nothing_that_could_do_harm() -> None:
+    for text in ("x" * 10_000, "\n## 18:45 — agent\n", "\x1b[31m", "-->", "\ud800", "🦊" * 500):
+        for profile in (profile_of(text, WITH), profile_of(MAIN, WITH, sender=text)):
+            told = profile.notices[0].text
+            assert told.isascii() or "…" in told
+            assert told.isprintable()
+            assert len(told) < 400
+
+
+def test_a_sender_never_makes_a_session_wider() -> None:
+    for key, sender, seen, owners in product(
+        [*KEYS.values(), "agent:main:main:thread:1", "agent:main:dashboard:1", "global"],
+        ["", OWNER, "7", STRANGER, "x"],
+        [(), (OWNER,), (OWNER, STRANGER)],
+        [WITH, WITHOUT],
+    ):
+        alone = profile_of(key, owners)
+        told = profile_of(key, owners, sender=sender, senders=seen)
+        assert AUDIENCES.index(told.rule.audience) <= AUDIENCES.index(alone.rule.audience)
+        assert told.rule == alone.rule or is_for_strangers(told)
+
+
+def test_in_a_direct_message_only_the_owner_is_the_owner() -> None:
+    by_channel = config(base="owners: ['telegram:7', 'signal:uuid:0c']\nsessions:\n")
+    assert profile_of(DM, by_channel, sender="7").rule.audience == "owner"
+    assert profile_of(DM, by_channel, sender="telegram:7").rule.audience == "owner"
+    assert (
+        profile_of("agent:main:signal:direct:uuid:0c", by_channel, sender="uuid:0c").rule.audience == "owner"
+    )
+    for sender in ("9", "signal:7", "telegram:9"):
+        profile = profile_of(DM, by_channel, sender=sender)
+        assert is_for_strangers(profile)
+        assert codes(profile) == ["not-owner"]
+    assert is_for_strangers(profile_of(KEYS["external_dm"], by_channel, sender="telegram:7"))
+
+
+def test_who_wrote_before_counts_only_in_main_sessions() -> None:
+    assert profile_of(DM, WITH, senders=(STRANGER, OTHER)).rule.audience == "owner"
+    assert profile_of(KEYS["heartbeat_cron"], WITHOUT, senders=(STRANGER, OTHER)).rule.audience == "owner"
+    assert profile_of(GROUP, WITH, senders=(STRANGER, OTHER)).rule.audience == "group"
+
+
+def test_a_job_that_a_stranger_wrote_to_is_not_the_owners() -> None:
+    assert is_for_strangers(profile_of(KEYS["heartbeat_cron"], WITH, sender=STRANGER))
+    assert profile_of(KEYS["heartbeat_cron"], WITH, sender=OWNER).rule.audience == "owner"
+
+
+def test_a_rule_for_main_sessions_is_not_for_strangers_in_them() -> None:
+    settings = config(
+        "    - {type: main_session, token_budget: 999}\n    - {type: external_dm, token_budget: 555}\n"
+    )
+    assert profile_of(MAIN, settings, sender=OWNER).rule.token_budget == 999
+    assert profile_of(MAIN, settings, sender=STRANGER).rule.token_budget == 555
+
+
+def test_a_sender_that_is_no_text_is_nobody_we_know() -> None:
+    assert is_for_strangers(profile_of(MAIN, WITH, sender=9))  # type: ignore[arg-type]
+    assert profile_of(MAIN, WITH, sender=None).rule.audience == "owner"  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- heartbeats and jobs
+
+
+@pytest.mark.parametrize("trigger", ["heartbeat", "cron"])
+def test_a_heartbeat_in_the_owners_session_keeps_its_instructions(trigger: str) -> None:
+    for kind in ("main_session", "private_dm", "orchestration"):
+        files = profile_of(KEYS[kind], WITH).rule.files
+        assert files is not None
+        assert profile_of(KEYS[kind], WITH, trigger=trigger).rule.files == (*files, "HEARTBEAT.md")
+    assert profile_of(KEYS["heartbeat_cron"], WITH, trigger=trigger).rule.files == ("SOUL.md", "HEARTBEAT.md")
+
+
+@pytest.mark.parametrize("trigger", ["heartbeat", "cron", "user", "Heartbeat", "", "owner"])
+def test_a_trigger_gives_nothing_to_a_session_of_others(trigger: str) -> None:
+    for kind in ("external_dm", "forum_topic", "group_chat", "subagent", "fallback"):
+        assert profile_of(KEYS[kind], WITH, trigger=trigger) == profile_of(KEYS[kind], WITH)
+    assert profile_of(MAIN, WITH, sender=STRANGER, trigger=trigger).rule.files == ("SOUL.md",)
+
+
+def test_a_heartbeat_leaves_the_hosts_list_where_the_rule_leaves_it() -> None:
+    settings = config(base=BASE + "  main_session: {files: null}\n")
+    assert profile_of(MAIN, settings, trigger="heartbeat").rule.files is None
+
+
+# ---------------------------------------------------------------- keys of no known form
+
+
+@pytest.mark.parametrize("key", ["", "garbage", "agent:main:web1", "agent:main:main:x", None, 7, "\ud800"])
+def test_a_key_of_no_known_form_leaves_the_hosts_list_and_says_so_once(key: object) -> None:
+    profile = profile_of(key, WITH, sender=OWNER, trigger="heartbeat")
+    assert codes(profile) == ["unknown-key"]
+    assert profile.rule.files is None
+    assert profile.rule.audience == "anyone"
+    assert profile.scope == Scope(audience="anyone", agents=("main",))
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("agent:main:acp:0c", "another program"),
+        ("agent:main:boot:0c", "that the host began"),
+        ("agent:main:hook:0c", "somebody outside"),
+        ("agent:main:dashboard:0c", "add dashboard to sessions.main_keys"),
+        ("agent:main:explicit:0c", "add explicit to sessions.main_keys"),
+        ("agent:main:telegram:slash:7", "others may read the answer"),
+        ("global", "everybody"),
+        ("unknown", "knows nothing about"),
+    ],
+)
+def test_a_key_that_does_not_tell_whose_it_is_is_nobodys_and_says_why(key: str, expected: str) -> None:
+    profile = profile_of(key, WITH, sender=OWNER)
+    assert codes(profile) == ["nobodys"]
+    assert expected in profile.notices[0].text
+    assert (profile.rule.files, profile.rule.audience) == (None, "anyone")
+
+
+def test_a_thread_of_the_main_session_is_a_strangers_and_says_why() -> None:
+    profile = profile_of("agent:main:main:thread:7", WITH, sender=OWNER)
+    assert is_for_strangers(profile)
+    assert codes(profile) == ["main-thread"]
+
+
+def test_the_config_names_the_main_session() -> None:
+    settings = config(base=BASE + "  main_keys: [home]\n")
+    assert profile_of("agent:main:home", settings).rule.audience == "owner"
+    assert codes(profile_of("agent:main:home", settings, sender=STRANGER)) == ["not-owner"]
+    assert codes(profile_of(MAIN, settings)) == ["unknown-key"]
