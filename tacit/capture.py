@@ -1,17 +1,22 @@
-"""One conversation while it happens."""
+"""One conversation while it happens.
+
+What is said is kept, with three exceptions, which are taken out before anything is written: what somebody
+marked as private, secrets, and what tacit itself had put into the prompt. `Session.removed` tells how much.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from tacit.errors import SessionError, UsageError
 from tacit.model.turns import Closing, Message, Role, Sealed, ToolCall, Turn
 from tacit.store.transcripts import Live
-from tacit.text import tokens
+from tacit.text import ours, redact, tokens
 from tacit.text import transcript as form
 from tacit.text.transcript import Place, Written
 
@@ -26,7 +31,25 @@ _ROLES: dict[str, Role | None] = {
     "reasoning": None,
 }
 
+_PRIVATE, _OWN = "private", "own"  # no kind of secret has such a name
+
 Finish = Callable[[Live, Closing, Sequence[Turn]], Sealed | None]
+
+
+class Removed(NamedTuple):
+    """What was taken out of a session so far: parts that were private, secrets by kind, records that repeated
+    what tacit had given."""
+
+    private: int
+    secrets: Mapping[str, int]
+    own: int
+
+    def __str__(self) -> str:
+        """For a log; empty where nothing was."""
+        parts = [f"{self.private} private"] if self.private else []
+        parts += [f"{count} {kind}" for kind, count in sorted(self.secrets.items())]
+        parts += [f"{self.own} own"] if self.own else []
+        return f"removed: {', '.join(parts)}" if parts else ""
 
 
 class Session:
@@ -53,6 +76,17 @@ class Session:
         self._ended: Sealed | None = None
         self._closed = False
         self._ending = threading.Lock()
+        self._removed: Counter[str] = Counter()
+        self._counting = threading.Lock()
+        # Whose message left a private tag open. Hosts cut long messages in pieces, and the next one of the
+        # same sender belongs to it, unless somebody else spoke.
+        self._open: tuple[Role, str | None] | None = None
+
+    @property
+    def removed(self) -> Removed:
+        with self._counting:
+            counts = dict(self._removed)
+        return Removed(counts.pop(_PRIVATE, 0), counts, counts.pop(_OWN, 0))
 
     @property
     def session_id(self) -> str:
@@ -70,23 +104,27 @@ class Session:
         if kept is None or (kept == "agent" and not text):
             return 0
         who: Role = kept
-        return self._append(text, at, lambda place, when: form.message(place, when, who, text, speaker))
+        name = self._clean(speaker) if speaker else speaker
+        said = self._said(who, name, text)
+        return self._append(said, at, lambda place, when: form.message(place, when, who, said, name))
 
     def tool(self, name: str, summary: str, result: str = "", at: datetime | None = None) -> int:
         """One line: what was called and briefly what came back."""
-        hint = f"{name} {summary}"
-        return self._append(hint, at, lambda place, when: form.tool_call(place, when, name, summary, result))
+        self._open = None
+        call, asked, answer = self._clean(name), self._clean(summary), self._clean(result)
+        hint = f"{call} {asked}"
+        return self._append(hint, at, lambda place, when: form.tool_call(place, when, call, asked, answer))
 
     def knowledge(self, action: str, path: str, summary: str = "", at: datetime | None = None) -> int:
         """The agent changed a note: which, how, and in a few words what."""
-        return self._append(
-            path, at, lambda place, when: form.knowledge_change(place, when, action, path, summary)
-        )
+        what, note, why = self._clean(action), self._clean(path), self._clean(summary)
+        return self._append(note, at, lambda place, when: form.knowledge_change(place, when, what, note, why))
 
     def attachment(self, path: str, role: str = "user", at: datetime | None = None) -> int:
         """A file that belongs to the conversation: named, never embedded."""
         who: Role = _role(role) or "agent"
-        return self._append(path, at, lambda place, when: form.attachment(place, when, who, path))
+        file = self._clean(path)
+        return self._append(file, at, lambda place, when: form.attachment(place, when, who, file))
 
     def turns(self) -> tuple[Turn, ...]:
         return self._live.turns() if self._live else ()
@@ -110,7 +148,8 @@ class Session:
             ended = self._local(possible(at) if at else last or self._now())
             turns = self._live.turns()
             said_in, said_out = counted(turns, tokens_in, tokens_out)
-            self._ended = self._finish(self._live, Closing(ended, tuple(tags), said_in, said_out), turns)
+            kept = tuple(self._clean(tag) for tag in tags)
+            self._ended = self._finish(self._live, Closing(ended, kept, said_in, said_out), turns)
             self._closed = True
             return self._ended
 
@@ -132,6 +171,24 @@ class Session:
             # What could not be sealed now is left open, for whoever opens the home next.
             if self._live is not None:
                 self._live.close()
+
+    def _said(self, who: Role, speaker: str | None, text: str) -> str:
+        """What may be kept of a message; where nothing is left, the mark that stands for it."""
+        sender = (who, speaker)
+        text = f"<private>{text}" if self._open == sender else text
+        said = self._clean(text)
+        is_open = redact.PRIVATE in said and redact.is_left_open(ours.without_ours(text))
+        self._open = sender if is_open else None
+        return said
+
+    def _clean(self, text: str) -> str:
+        left = ours.without_ours(text)
+        cleaned = redact.clean(left)
+        if cleaned.text != text:
+            with self._counting:
+                self._removed.update({_PRIVATE: cleaned.private, _OWN: int(left != text)})
+                self._removed.update(cleaned.secrets)
+        return cleaned.text if left.strip() or not text.strip() else ours.MARK
 
     def _append(self, hint: str, at: datetime | None, write: Callable[[Place, datetime], Written]) -> int:
         live = self._live

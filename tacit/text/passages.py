@@ -16,7 +16,7 @@ from tacit.model.notes import Note
 from tacit.model.problems import Problem
 from tacit.model.search import AUDIENCES, Audience, Category, Document, Passage
 from tacit.model.turns import Attachment, Message, ToolCall, Transcript, Turn
-from tacit.text import notes
+from tacit.text import notes, ours
 from tacit.text import transcript as transcripts
 from tacit.text.chunk import Chunk, pieces, unnamed
 from tacit.text.words import fold
@@ -76,8 +76,10 @@ def _note(path: str, text: str, modified: date) -> Document:
     category = category_of(path)
     day = day_of(fields, path) or modified.isoformat()
     audience, problems = audience_of(note, path)
-    found = list(unnamed(text, LIMIT))
-    gathered = list(_gathered(found))
+    written = ours.without_sections(text)  # what one turn was given is no knowledge for the next
+    parts = list(_parts(unnamed(written, LIMIT), _given_lines(text)))
+    found = [chunk for part in parts for chunk in part]
+    gathered = [chunk for part in parts for chunk in _gathered(part)]
     texts = [chunk.text for chunk in gathered]
     return Document(
         path=path,
@@ -95,8 +97,46 @@ def _note(path: str, text: str, modified: date) -> Document:
             for chunk, near in zip(gathered, _near(texts, 1), strict=True)
         ),
         problems=(*note.problems, *problems),
-        links=links_of(path, text),
+        links=links_of(path, written),
     )
+
+
+def _given_lines(text: str) -> list[tuple[int, int]]:
+    """The lines, first and last, of each section that the daily lane added."""
+    found, line, at = [], 1, 0
+    for begin, end in ours.sections(text):
+        first = line + text.count("\n", at, begin)
+        line, at = first + text.count("\n", begin, end), end
+        found.append((first, line))
+    return found
+
+
+def _parts(found: Iterable[Chunk], given: Sequence[tuple[int, int]]) -> Iterator[list[Chunk]]:
+    """The chunks between such sections: none reaches over one."""
+    part: list[Chunk] = []
+    waiting = list(given)
+    for chunk in found:
+        rest = chunk
+        while waiting and rest.end > waiting[0][1]:
+            first, last = waiting.pop(0)
+            if rest.start < first:
+                part.append(_lines_of(rest, rest.start, first - 1))
+                rest = _lines_of(rest, last + 1, rest.end)
+            yield part
+            part = []
+        part.append(rest)
+    yield part
+
+
+def _lines_of(chunk: Chunk, first: int, last: int) -> Chunk:
+    """Without blank ones at either end."""
+    lines = chunk.text.split("\n")[first - chunk.start : last - chunk.start + 1]
+    while lines and not lines[-1].strip():
+        lines.pop()
+    while lines and not lines[0].strip():
+        first += 1
+        lines.pop(0)
+    return Chunk(chunk.id, chunk.section, first, first + len(lines) - 1, "\n".join(lines))
 
 
 def _gathered(found: Iterable[Chunk]) -> Iterator[Chunk]:
