@@ -9,51 +9,89 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from tacit.errors import TacitError
 from tacit.search.searcher import Indexed, Searcher
 from tacit.search.update import Report
+from tacit.store.home import CONFIG
 
 _QUIET = 50  # milliseconds without a change before it is looked at
 _LOOK_ANYWAY = 30.0  # seconds
+_BLIND = 5.0  # seconds between two looks where nobody tells us of changes
 _WAKE = 1000  # milliseconds: to see whether to stop, and whether there is a new folder
 
 
 def follow(
-    searcher: Searcher, root: str, folders: tuple[str, ...], stop: threading.Event
+    searcher: Searcher,
+    root: str,
+    folders: tuple[str, ...],
+    stop: threading.Event,
+    looked: Callable[[str], None] = lambda trouble: None,
 ) -> Iterator[Indexed]:
-    """What each change led to, until `stop` is set. The first one is what was missed before."""
-    yield _updated(searcher)
+    """What each change led to, until `stop` is set. The first one is what was missed before.
+
+    `looked` is told after every look whether the index can be relied on: empty when it holds all there is and
+    the operating system tells of changes, else what is wrong."""
+    yield _updated(searcher, root)
     while not stop.is_set():
         present = _present(root, folders)
-        looked = -_LOOK_ANYWAY  # what changed before anybody was told of changes is looked for first
-        for changed in _changes(present, stop):
-            if changed or time.monotonic() - looked >= _LOOK_ANYWAY:
-                looked = time.monotonic()
-                done = _updated(searcher)
-                if done.report.read or done.report.gone or (changed and (done.report.failed or done.notes)):
+        last = -_LOOK_ANYWAY  # what changed before anybody was told of changes is looked for first
+        for heard in _changes(list(present), stop):
+            if heard.blind:
+                looked(heard.blind)
+            if heard.changed or time.monotonic() - last >= _LOOK_ANYWAY:
+                last = time.monotonic()
+                done = _updated(searcher, root)
+                looked(heard.blind or _trouble(done))
+                if done.report.read or done.report.gone or (heard.changed and _is_odd(done)):
                     yield done
             if stop.is_set() or present != _present(root, folders):
                 break
 
 
-def _updated(searcher: Searcher) -> Indexed:
+def _updated(searcher: Searcher, root: str) -> Indexed:
     """A disk that is full, or a file that somebody holds, must not end the following: it is said, and tried
-    again with the next change."""
+    again with the next change. Nor must a home that is gone for a while be made anew."""
+    if not os.path.isfile(f"{root}/{CONFIG}"):
+        return Indexed(Report(), notes=(f"there is no home at {root}",))
     try:
         return searcher.update()
     except (TacitError, OSError) as error:
         return Indexed(Report(), notes=(str(error),))
 
 
-def _present(root: str, folders: tuple[str, ...]) -> list[str]:
-    return [f"{root}/{folder}" for folder in folders if os.path.isdir(f"{root}/{folder}")]
+def _is_odd(done: Indexed) -> bool:
+    return bool(done.report.failed or done.notes)
 
 
-def _changes(paths: list[str], stop: threading.Event) -> Iterator[bool]:
-    """True when something changed, False now and then when nothing did."""
+def _trouble(done: Indexed) -> str:
+    if done.facts is None:
+        return " ".join(done.notes) or "the index could not be brought up to date"
+    return f"{done.report.left} files are not in the index yet" if done.report.left else ""
+
+
+def _present(root: str, folders: tuple[str, ...]) -> dict[str, int]:
+    """The folders that are there, and which they are: another one may have taken a name."""
+    found = {}
+    for folder in folders:
+        path = f"{root}/{folder}"
+        if os.path.isdir(path):
+            try:
+                found[path] = os.stat(path).st_ino
+            except OSError:  # gone while we were looking
+                continue
+    return found
+
+
+class _Heard(NamedTuple):
+    changed: bool
+    blind: str = ""  # why nobody tells us of changes
+
+
+def _changes(paths: list[str], stop: threading.Event) -> Iterator[_Heard]:
+    """That something changed, or now and then that nothing did."""
     from watchfiles import watch  # 50 ms, and only a follower needs it
 
     told = watch(
@@ -61,7 +99,10 @@ def _changes(paths: list[str], stop: threading.Event) -> Iterator[bool]:
         rust_timeout=_WAKE, yield_on_timeout=True, raise_interrupt=False,
         ignore_permission_denied=True,
     )  # fmt: skip
-    with suppress(OSError):  # a folder that is gone, or as many are followed already as there may be
-        yield from (bool(changes) for changes in told) if paths else ()
-    stop.wait(_WAKE / 1000)
-    yield False
+    blind = ""
+    try:
+        yield from (_Heard(bool(changes)) for changes in told) if paths else ()
+    except (OSError, RuntimeError) as error:  # as many are followed already as there may be, or one is gone
+        blind = f"changes are not told by the system: {error}"
+    stop.wait(_BLIND if blind else _WAKE / 1000)
+    yield _Heard(False, blind)

@@ -36,6 +36,7 @@ _Part = TypeVar("_Part")
 
 _CATCH_UP = 2.0  # seconds that a question may spend on files that changed
 _PATIENCE = 0.5  # seconds to wait for another process that is indexing
+_SCANNED = 2000.0  # files that can be looked through in a second, by a careful guess
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,24 +79,41 @@ class Searcher:
     ) -> Found:
         """`catch_up`: seconds to spend on changed files first; 0 when somebody follows them already. Without
         `snippets` hits need have neither those nor the words that matched: for many that is much work."""
-        with self._mutex:
+        if not self._entered(deadline):
+            return Found((), (), ("deadline: the index was busy with other questions",))
+        try:
             self._notes = []
             try:
-                if catch_up and not self._is_current(catch_up):
+                current = not catch_up or self._is_current(catch_up)
+                if not current and self._may_scan(deadline):
                     return self._scanned(text, scope, limit, now)
                 found = find(
                     self._engine(), text, scope, limit, now=now, deadline=deadline, snippets=snippets
                 )
                 if catch_up and self._inode != self._current:
                     self._notes.append("another process is building the index anew")
-                    return self._scanned(text, scope, limit, now)
+                    return self._scanned(text, scope, limit, now, deadline)
             except IndexBroken as broken:
                 self._give_up(broken)
-                return self._scanned(text, scope, limit, now)
+                return self._scanned(text, scope, limit, now, deadline)
             except (IndexUnavailable, StoreError, OSError) as unavailable:
                 self._notes.append(str(unavailable))
-                return self._scanned(text, scope, limit, now)
+                return self._scanned(text, scope, limit, now, deadline)
             return replace(found, degraded=(*self._notes, *self._lacking, *found.degraded))
+        finally:
+            self._mutex.release()
+
+    def _entered(self, deadline: float | None) -> bool:
+        """Whether it is our turn before the time is over."""
+        if deadline is None:
+            return self._mutex.acquire()
+        return self._mutex.acquire(timeout=max(0.0, deadline - time.monotonic()))
+
+    def _may_scan(self, deadline: float | None) -> bool:
+        """Whether there is time to look through the files. If not, what is indexed already has to do."""
+        if deadline is None:
+            return True
+        return len(self._listed()) / _SCANNED < deadline - time.monotonic()
 
     def around(self, places: Collection[Place], before: int = 0, after: int = 0) -> dict[Place, list[Stored]]:
         """Hits, as (path, first line), among the records before and after them in their files; 0 and 0: a
@@ -104,14 +122,25 @@ class Searcher:
 
     def catch_up(self, seconds: float) -> bool:
         """Spend so many seconds on files that changed; whether the index can answer for all files now."""
-        with self._mutex:
-            try:
-                return self._is_current(seconds)
-            except IndexBroken as broken:
-                self._give_up(broken)
-            except (IndexUnavailable, StoreError, OSError):  # the next question says so
-                pass
+        if not self._mutex.acquire(timeout=seconds):
             return False
+        try:
+            return self._is_current(seconds)
+        except IndexBroken as broken:
+            self._give_up(broken)
+        except (IndexUnavailable, StoreError, OSError):  # the next question says so
+            pass
+        finally:
+            self._mutex.release()
+        return False
+
+    def generation(self) -> tuple[int, int] | None:
+        """Differs whenever the index changed; None where it cannot say."""
+        return self._asked(lambda index: (self._inode, index.generation()), None)
+
+    def inode(self) -> int:
+        """Of the index on disk, -1 where there is none: it may be deleted or made anew at any time."""
+        return self._inode_now()
 
     def names(self, scope: Scope = EVERYTHING) -> tuple[str, ...]:
         """People and projects that have a file; none where the index cannot say."""
@@ -134,7 +163,7 @@ class Searcher:
         self._index()
         self._current = self._inode
         try:
-            done = self._update(until, wait=_PATIENCE)
+            done = self._update(until, wait=min(_PATIENCE, seconds / 2))
         except Busy:
             self._notes.append("another process is indexing")
             return self._index().stamps() == self._listed()
@@ -189,7 +218,16 @@ class Searcher:
             self._lacking.append(f"{channel}: {error}")
             return None
 
-    def _scanned(self, text: object, scope: Scope, limit: int, now: datetime | None) -> Found:
+    def _scanned(
+        self,
+        text: object,
+        scope: Scope,
+        limit: int,
+        now: datetime | None,
+        deadline: float | None = None,
+    ) -> Found:
+        if not self._may_scan(deadline):
+            return Found((), (), (*self._notes, "deadline: there was no time to look through the files"))
         root = str(self._home.root)
         found = scan(
             text,

@@ -15,12 +15,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import NamedTuple
 
 from tacit.errors import DiskError, UsageError
 from tacit.model.context import Receipt
@@ -33,7 +32,6 @@ FILE_LIMIT = 4_000_000
 ALL_LIMIT = 64_000_000
 _FILES = 1000  # days without much talk make small files; to list them is part of every turn
 _BLOCK = 65_536
-_SESSIONS = 64  # that `Given` remembers
 _NAME = re.compile(r"(\d{6})-(\d{4}-\d\d-\d\d)\.jsonl")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # no letter that looks like another; they sort as numbers
@@ -69,7 +67,7 @@ def _append(home: Home, line: bytes, day: str) -> None:
     for folder in (home.private, _folder(home)):
         with suppress(FileExistsError):
             os.mkdir(folder, 0o700)
-    with _opened(home) as directory:
+    with opened(home) as directory:
         fd = os.open(_current(directory, day, len(line)), files.LOGGED, 0o600, dir_fd=directory)
         try:
             files.append_lines(fd, line)
@@ -79,7 +77,7 @@ def _append(home: Home, line: bytes, day: str) -> None:
 
 def _current(directory: int, day: str, size: int) -> str:
     """The file to add to: the last one, or a new one for a new day or when the last is full."""
-    names = _names(directory)
+    names = names_of(directory)
     if not names:
         return f"000001-{day}.jsonl"
     last = names[-1]
@@ -132,14 +130,14 @@ def of_session(
 ) -> Iterator[Receipt]:
     """None stands for any. With `since`, files of earlier days are not opened: in a full log that is the
     difference between one and sixty milliseconds for a session that has no receipt."""
-    for line in _lines(home, b"" if session_key is None else _needle(session_key), since):
+    for line in _lines(home, b"" if session_key is None else needle(session_key), since):
         receipt = receipt_of(line)
         if (
             receipt is not None
             and session_key in (None, receipt.session_key)
             and session_id in (None, receipt.session_id)
-            and trial in (None, receipt.trial)
-            and (since is None or _is_since(receipt.at, since))
+            and (trial is None or (trial == receipt.trial and receipt.lane != "bootstrap"))
+            and (since is None or is_since(receipt.at, since))
         ):
             yield receipt
 
@@ -150,7 +148,7 @@ def by_id(home: Home, wanted: str) -> Receipt | None:
     if len(wanted) < 4:
         raise UsageError(f"{wanted!r} is too short for the id of a receipt. Give at least four characters.")
     found: dict[str, bytes] = {}
-    for line in _lines(home, _needle(wanted)):
+    for line in _lines(home, needle(wanted)):
         name = _id_of(line)
         if name == wanted:
             return receipt_of(line)
@@ -170,15 +168,15 @@ def _id_of(line: bytes) -> str:
     return receipt.id if receipt else ""
 
 
-def _needle(text: str) -> bytes:
+def needle(text: str) -> bytes:
     """The text as it stands in a line. A line without it need not be read."""
     return json.dumps(text)[1:-1].encode()
 
 
 def _lines(home: Home, needle: bytes, since: datetime | None = None) -> Iterator[bytes]:
-    with suppress(FileNotFoundError, NotADirectoryError), _opened(home) as directory:
-        for name in reversed(_names(directory, since)):
-            with suppress(FileNotFoundError), _plain_file(directory, name) as fd:
+    with suppress(FileNotFoundError, NotADirectoryError), opened(home) as directory:
+        for name in reversed(names_of(directory, since)):
+            with suppress(FileNotFoundError), plain_file(directory, name) as fd:
                 yield from (line for line in _backwards(fd) if line and needle in line)
 
 
@@ -192,106 +190,30 @@ def _backwards(fd: int) -> Iterator[bytes]:
     yield rest
 
 
-# What a session was given
+# What a host may know of it
+
+_TOLD = ("audience", "agent", "unsafe")  # codes of what was left out because of who listens
+_PLAIN = frozenset(
+    {"deadline", "disabled", "excluded", "cache", "debounced", "not-owner", "several-senders", "unknown-key",
+     "nobodys", "main-thread", "flush-ok", "flushed", "identity-shortened", "lane"}
+)  # fmt: skip
 
 
-class Given:
-    """Which passages a session was given before. Reads only what is new in the log since it last looked."""
-
-    def __init__(self, home: Home) -> None:
-        self._home = home
-        self._sessions: dict[tuple[str, str], _Session] = {}
-        self._mutex = threading.Lock()
-
-    def seen(self, session_key: str, session_id: str = "", since: datetime | None = None) -> dict[str, int]:
-        """Digests of what was retrieved for this session, and how many turns ago; 1 is the turn before.
-
-        An empty session id stands for all sessions of the key. A log that cannot be read gave nothing: a
-        passage that comes twice does less harm than a turn without any.
-        """
-        return _ago(self._turns(session_key, session_id, since), lambda turn: turn.digests)
-
-    def labels(self, session_key: str, session_id: str = "", since: datetime | None = None) -> dict[str, int]:
-        """Labels of everything else it was given, topics among them, and how many turns ago."""
-        return _ago(self._turns(session_key, session_id, since), lambda turn: turn.labels)
-
-    def _turns(self, session_key: str, session_id: str, since: datetime | None) -> list[_Turn]:
-        with self._mutex:
-            session = self._sessions.pop((session_key, session_id), None)
-            session = session or _Session(session_key, session_id)
-            self._sessions[session_key, session_id] = session  # the last one asked for stands last
-            if len(self._sessions) > _SESSIONS:
-                del self._sessions[next(iter(self._sessions))]
-            with suppress(OSError), _opened(self._home) as directory:
-                session.look(directory, since)
-            return [turn for turn in session.turns if since is None or _is_since(turn.at, since)]
+def for_host(receipt: Receipt) -> Receipt:
+    """Without the names of what a session may not see. The log has all of it, for the owner."""
+    if receipt.audience in ("", "owner"):
+        return receipt
+    kept = tuple(one for one in receipt.dropped if one.code not in _TOLD)
+    hidden = len(receipt.dropped) - len(kept)
+    unlisted = {**receipt.unlisted, "hidden": hidden} if hidden else receipt.unlisted
+    notices = tuple(
+        notice if notice.code in _PLAIN else replace(notice, text=f"See: tacit why {receipt.id}")
+        for notice in receipt.notices
+    )
+    return replace(receipt, dropped=kept, unlisted=unlisted, notices=notices)
 
 
-def seen(home: Home, session_key: str, session_id: str = "", since: datetime | None = None) -> dict[str, int]:
-    return Given(home).seen(session_key, session_id, since)
-
-
-class _Turn(NamedTuple):
-    file: str
-    offset: int
-    at: str
-    digests: tuple[str, ...]
-    labels: tuple[str, ...]
-
-
-class _Session:
-    def __init__(self, key: str, id_: str) -> None:
-        self._key, self._id = key, id_
-        self._needle = _needle(key)
-        self._read: dict[tuple[str, int], int] = {}  # up to where, by name and inode
-        self.turns: list[_Turn] = []
-
-    def look(self, directory: int, since: datetime | None) -> None:
-        for name in _names(directory, since):
-            with suppress(FileNotFoundError):  # too old since it was listed
-                self._look_into(directory, name)
-        self.turns.sort()  # an earlier `since` adds older ones
-
-    def _look_into(self, directory: int, name: str) -> None:
-        info = os.stat(name, dir_fd=directory, follow_symlinks=False)
-        done = self._read.get((name, info.st_ino), 0)
-        if info.st_size > done:
-            with _plain_file(directory, name) as fd:
-                data = os.pread(fd, info.st_size - done, done)
-            self._read[name, info.st_ino] = done + self._take(name, done, data)
-
-    def _take(self, name: str, offset: int, data: bytes) -> int:
-        """How much of it are whole lines."""
-        whole = data.rfind(b"\n") + 1
-        if self._needle in data:
-            for line in data[:whole].splitlines(keepends=True):
-                if self._needle in line and (found := self._turn(line)):
-                    self.turns.append(_Turn(name, offset, *found))
-                offset += len(line)
-        return whole
-
-    def _turn(self, line: bytes) -> tuple[str, tuple[str, ...], tuple[str, ...]] | None:
-        """When it was and what it gave, if it was a turn of ours. The rest of the receipt is not looked at,
-        which takes a third of the time."""
-        try:
-            data = json.loads(line)
-            is_ours = data["session_key"] == self._key and self._id in ("", data["session_id"])
-            if not is_ours or data.get("trial"):
-                return None
-            retrieved = [part for part in data["sections"] if part["slot"] == "knowledge"]
-            others = [part for part in data["sections"] if part["slot"] != "knowledge"]
-            digests = tuple(str(part["digest"]) for part in retrieved if part.get("digest"))
-            return str(data["at"]), digests, tuple(str(part["label"]) for part in others)
-        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
-            return None
-
-
-def _ago(turns: Sequence[_Turn], of: Callable[[_Turn], tuple[str, ...]]) -> dict[str, int]:
-    """What each turn had, and how many turns ago it was there last."""
-    return {item: len(turns) - at for at, turn in enumerate(turns) for item in of(turn)}
-
-
-def _is_since(at: str, since: datetime) -> bool:
+def is_since(at: str, since: datetime) -> bool:
     try:
         return datetime.fromisoformat(at).astimezone() >= since.astimezone()
     except (ValueError, OverflowError):
@@ -306,7 +228,7 @@ def _folder(home: Home) -> str:
 
 
 @contextmanager
-def _opened(home: Home) -> Iterator[int]:
+def opened(home: Home) -> Iterator[int]:
     fd = os.open(_folder(home), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         yield fd
@@ -315,7 +237,7 @@ def _opened(home: Home) -> Iterator[int]:
 
 
 @contextmanager
-def _plain_file(directory: int, name: str) -> Iterator[int]:
+def plain_file(directory: int, name: str) -> Iterator[int]:
     # O_NONBLOCK: opening a FIFO that somebody put there must not wait for a writer.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     fd = os.open(name, flags, dir_fd=directory)
@@ -325,7 +247,7 @@ def _plain_file(directory: int, name: str) -> Iterator[int]:
         os.close(fd)
 
 
-def _names(directory: int, since: datetime | None = None) -> list[str]:
+def names_of(directory: int, since: datetime | None = None) -> list[str]:
     # Receipts carry the day of their own offset, which may be the day before.
     first = "" if since is None else (since - timedelta(days=1)).date().isoformat()
     return sorted(name for name in os.listdir(directory) if _NAME.fullmatch(name) and _day_of(name) >= first)

@@ -186,3 +186,69 @@ def test_following_that_was_stopped_ends(home: Path) -> None:
     stop.set()
     assert len(list(following)) <= 1
     searcher.close()
+
+
+def test_who_asks_is_told_whether_the_index_can_be_relied_on(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tacit.search.follow._LOOK_ANYWAY", 0.0)
+    searcher, stop, told = Scripted(Home(home)), threading.Event(), list[str]()
+    following = follow(searcher, str(home), INDEXED, stop, told.append)
+    thread = threading.Thread(target=lambda: [None for _ in following], daemon=True)
+    thread.start()
+    assert eventually(lambda: told[-1:] == [""])
+    searcher.trouble = "The disk is full."
+    assert eventually(lambda: told[-1:] == ["The disk is full."])
+    searcher.trouble = ""
+    assert eventually(lambda: told[-1:] == [""])
+    away = home.with_name("away")
+    home.rename(away)
+    assert eventually(lambda: told[-1:] == [f"there is no home at {home}"])
+    assert not home.exists()
+    away.rename(home)
+    assert eventually(lambda: told[-1:] == [""])
+    stop.set()
+    thread.join()
+    searcher.close()
+
+
+def test_a_system_that_tells_of_no_changes_is_named_and_files_are_looked_at_all_the_same(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> Iterator[object]:
+        return map(limit_reached, [1])
+
+    monkeypatch.setattr("watchfiles.watch", refused)
+    monkeypatch.setattr("tacit.search.follow._BLIND", 0.01)
+    searcher, stop, told = Scripted(Home(home)), threading.Event(), list[str]()
+    following = follow(searcher, str(home), INDEXED, stop, told.append)
+    next(following)
+    (home / "knowledge" / "reference" / "new.md").write_text("A zebra.\n")
+    assert next(following).report.read == 1
+    assert set(told) == {"changes are not told by the system: [Errno 28] OS file watch limit reached"}
+    stop.set()
+    list(following)
+    searcher.close()
+
+
+def limit_reached(_: object) -> object:
+    raise OSError(28, "OS file watch limit reached")
+
+
+def test_a_folder_that_another_one_took_the_place_of_is_followed(home: Path) -> None:
+    searcher, stop = Scripted(Home(home)), threading.Event()
+    following = follow(searcher, str(home), INDEXED, stop)
+    next(following)
+    told: list[Indexed] = []
+    thread = threading.Thread(target=lambda: told.extend(following), daemon=True)
+    thread.start()
+    assert eventually(lambda: searcher.updates >= 2)
+    shutil.copytree(home / "knowledge", home / "copy")
+    (home / "knowledge").rename(home / "old")
+    (home / "copy").rename(home / "knowledge")
+    assert eventually(lambda: searcher.updates >= 3)
+    (home / "knowledge" / "reference" / "new.md").write_text("A zebra.\n")
+    assert eventually(lambda: "knowledge/reference/new.md" in held(home))
+    stop.set()
+    thread.join()
+    searcher.close()

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from tacit.errors import UsageError
 from tacit.model.context import SLOTS, Dropped, Notice, Receipt, Section
 from tacit.store import receipts
+from tacit.store.given import Given
 from tacit.store.home import Home
-from tacit.store.receipts import Given, append, by_id, last, new_id, of_session, recent, seen
+from tacit.store.receipts import append, by_id, last, new_id, of_session, recent
 from tacit.text.receipts import as_dict, line_of, receipt_of
 
 START = datetime(2026, 11, 2, 8, tzinfo=UTC)
@@ -233,7 +234,7 @@ def test_an_empty_log_has_no_receipts(place: Home) -> None:
     assert last(place) is None
     assert recent(place, 5) == []
     assert by_id(place, "abcd") is None
-    assert seen(place, KEY) == {}
+    assert Given(place).seen(KEY) == {}
 
 
 def test_receipts_are_found_newest_first_by_session_and_by_trial(place: Home) -> None:
@@ -288,7 +289,7 @@ def test_broken_lines_are_passed_over(place: Home) -> None:
     assert append(place, turn(3, "c")) == ""
     assert ids(recent(place, 9)) == ids([turn(3), turn(1)])
     assert by_id(place, "zzzz1") is None
-    assert seen(place, KEY) == {"a": 2, "c": 1}
+    assert Given(place).seen(KEY) == {"a": 2, "c": 1}
 
 
 @pytest.mark.parametrize("block", [1, 7, 300, 5000])
@@ -387,7 +388,7 @@ def test_a_pipe_in_place_of_the_log_holds_up_nobody(place: Home) -> None:
     os.mkfifo(folder(place) / "000001-2026-11-02.jsonl")
     assert append(place, turn(1)).startswith("Could not keep the receipt: ")
     assert last(place) is None
-    assert seen(place, KEY) == {}
+    assert Given(place).seen(KEY) == {}
 
 
 WRITER = """
@@ -432,10 +433,10 @@ def test_given_tells_what_was_retrieved_and_how_many_turns_ago(place: Home) -> N
     append(place, turn(5, "another", id_="ses_2"))
     append(place, turn(6, "trial", trial=True))
     append(place, replace(turn(7), sections=(section("soul", "identity"), section(""))))
-    assert seen(place, KEY, "ses_1") == {"a": 2, "b": 4, "c": 2}
-    assert seen(place, KEY) == {"a": 3, "b": 5, "c": 3, "another": 2}
-    assert seen(place, KEY, "ses_1", START + timedelta(minutes=2)) == {"a": 2, "c": 2}
-    assert seen(place, KEY, "ses_9") == {}
+    assert Given(place).seen(KEY, "ses_1") == {"a": 2, "b": 4, "c": 2}
+    assert Given(place).seen(KEY) == {"a": 3, "b": 5, "c": 3, "another": 2}
+    assert Given(place).seen(KEY, "ses_1", START + timedelta(minutes=2)) == {"a": 2, "c": 2}
+    assert Given(place).seen(KEY, "ses_9") == {}
 
 
 def test_given_tells_the_labels_of_all_that_was_not_retrieved(place: Home) -> None:
@@ -507,7 +508,7 @@ def test_given_starts_anew_where_the_log_was_deleted(place: Home) -> None:
     for file in files(place):
         file.rename(file.with_name("aside"))  # its inode stays in use
     append(place, turn(2, "b"))
-    assert given_before.seen(KEY) == {"a": 2, "b": 1}
+    assert given_before.seen(KEY) == {"b": 1}
 
 
 @given(st.lists(st.tuples(st.sampled_from("xyz"), st.booleans(), st.booleans()), max_size=30))
@@ -520,6 +521,6 @@ def test_given_that_grew_is_given_that_reads_all(
         append(place, turn(at * 300, digest, trial=trial))
         if look:
             grown.seen(KEY)
-    assert grown.seen(KEY) == seen(place, KEY)
+    assert grown.seen(KEY) == Given(place).seen(KEY)
     turns = [digest for digest, trial, _ in reversed(steps) if not trial]
-    assert seen(place, KEY) == {digest: turns.index(digest) + 1 for digest in turns}
+    assert Given(place).seen(KEY) == {digest: turns.index(digest) + 1 for digest in turns}

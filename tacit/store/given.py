@@ -1,0 +1,201 @@
+"""What sessions were given before, from the receipt log.
+
+The log is read once, and after that only what is new in it. Of each line only the session key is looked at,
+which stands near its beginning; a line is read whole when somebody asks for its session. So a session that is
+new costs nothing, however much others talk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import NamedTuple
+
+from tacit.store.home import Home
+from tacit.store.receipts import is_since, names_of, needle, opened, plain_file
+
+_SESSIONS = 256  # whose lines are kept as they were read
+_KEY = re.compile(rb'\{"id":"[^"\\]*","at":"[^"\\]*","session_key":"((?:[^"\\]|\\.)*)"')
+
+
+class Before(NamedTuple):
+    """The last turn of a session."""
+
+    at: str
+    session_id: str
+    had_history: bool
+
+
+class _Place(NamedTuple):
+    file: str
+    inode: int
+    offset: int
+    length: int
+
+
+class _Turn(NamedTuple):
+    at: str
+    session_id: str
+    had_history: bool
+    searched: bool
+    digests: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+class Given:
+    """Safe to use from several threads. A log that cannot be read gave nothing: a passage that comes twice
+    does less harm than a turn without any."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._mutex = threading.Lock()
+        self._read: dict[tuple[str, int], int] = {}  # up to where, by name and inode
+        self._lines: dict[bytes, list[_Place]] = {}  # by session key
+        self._turns: OrderedDict[bytes, dict[_Place, _Turn | None]] = OrderedDict()
+
+    def seen(self, session_key: str, session_id: str = "", since: datetime | None = None) -> dict[str, int]:
+        """Digests of what was retrieved for this session, and how many turns ago; 1 is the turn before. An
+        empty session id stands for all sessions of the key."""
+        return _ago(self._of(session_key, session_id, since), lambda turn: turn.digests)
+
+    def labels(self, session_key: str, session_id: str = "", since: datetime | None = None) -> dict[str, int]:
+        """Labels of everything else it was given, topics among them, and how many turns ago."""
+        return _ago(self._of(session_key, session_id, since), lambda turn: turn.labels)
+
+    def searches(self, session_key: str, session_id: str = "", since: datetime | None = None) -> int:
+        """In how many of its turns something was looked for."""
+        return sum(turn.searched for turn in self._of(session_key, session_id, since))
+
+    def last(self, session_key: str, since: datetime | None = None) -> Before | None:
+        turns = self._of(session_key, "", since)
+        return Before(*turns[-1][:3]) if turns else None
+
+    def look(self, since: datetime | None = None) -> None:
+        """Read what is new, before anybody asks."""
+        with self._mutex, suppress(OSError), opened(self._home) as directory:
+            self._look(directory, since)
+
+    def _of(self, session_key: str, session_id: str, since: datetime | None) -> list[_Turn]:
+        key = needle(session_key)
+        with self._mutex:
+            turns: list[_Turn] = []
+            with suppress(OSError), opened(self._home) as directory:
+                self._look(directory, since)
+                turns = self._parsed(directory, key)
+        return [
+            turn
+            for turn in turns
+            if session_id in ("", turn.session_id) and (since is None or is_since(turn.at, since))
+        ]
+
+    # ------------------------------------------------------------ the log
+
+    def _look(self, directory: int, since: datetime | None) -> None:
+        present = set()
+        for name in names_of(directory):
+            with suppress(FileNotFoundError):  # too old since it was listed
+                info = os.stat(name, dir_fd=directory, follow_symlinks=False)
+                present.add((name, info.st_ino))
+        if gone := self._read.keys() - present:
+            self._forget(gone)
+        wanted = set(names_of(directory, since))
+        for name, inode in sorted(present):
+            if name in wanted:
+                self._look_into(directory, name, inode)
+
+    def _look_into(self, directory: int, name: str, inode: int) -> None:
+        done = self._read.get((name, inode), 0)
+        with suppress(FileNotFoundError), plain_file(directory, name) as fd:
+            size = os.fstat(fd).st_size
+            if size > done:
+                data = os.pread(fd, size - done, done)
+                self._read[name, inode] = done + self._take(name, inode, done, data)
+
+    def _take(self, name: str, inode: int, offset: int, data: bytes) -> int:
+        """How much of it are whole lines."""
+        whole = data.rfind(b"\n") + 1
+        for line in data[:whole].splitlines(keepends=True):
+            key = _key_of(line)
+            if key is not None:
+                place = _Place(name, inode, offset, len(line))
+                known = self._lines.setdefault(key, [])
+                if known and place < known[-1]:  # an earlier `since` adds older ones
+                    known.append(place)
+                    known.sort()
+                else:
+                    known.append(place)
+                if key in self._turns:
+                    self._turns[key][place] = _turn(line, key)
+            offset += len(line)
+        return whole
+
+    def _forget(self, gone: set[tuple[str, int]]) -> None:
+        """Files that were too old, or the whole log that somebody deleted."""
+        for file in gone:
+            del self._read[file]
+        for key, places in list(self._lines.items()):
+            left = [place for place in places if (place.file, place.inode) not in gone]
+            if left:
+                self._lines[key] = left
+            else:
+                del self._lines[key]
+
+    def _parsed(self, directory: int, key: bytes) -> list[_Turn]:
+        places = self._lines.get(key)
+        if not places:
+            return []
+        known = self._turns.setdefault(key, {})
+        self._turns.move_to_end(key)
+        while len(self._turns) > _SESSIONS:
+            self._turns.popitem(last=False)
+        for place in places:
+            if place not in known:
+                known[place] = _turn(_line_at(directory, place), key)
+        return [turn for place in places if (turn := known[place]) is not None]
+
+
+def _key_of(line: bytes) -> bytes | None:
+    head = _KEY.match(line)
+    if head is not None:
+        return head[1]
+    try:  # of some other version
+        return needle(str(json.loads(line)["session_key"]))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def _line_at(directory: int, place: _Place) -> bytes:
+    with suppress(OSError), plain_file(directory, place.file) as fd:
+        return os.pread(fd, place.length, place.offset)
+    return b""
+
+
+def _turn(line: bytes, key: bytes) -> _Turn | None:
+    """If it was a turn of a session. The rest of the receipt is not looked at."""
+    try:
+        data = json.loads(line)
+        if needle(data["session_key"]) != key or data.get("trial") or data.get("lane") == "bootstrap":
+            return None
+        parts = data["sections"]
+        retrieved = [part for part in parts if part["slot"] == "knowledge"]
+        return _Turn(
+            str(data["at"]),
+            str(data["session_id"]),
+            bool(data.get("had_history")),
+            not data.get("skipped"),
+            tuple(str(part["digest"]) for part in retrieved if part.get("digest")),
+            tuple(str(part["label"]) for part in parts if part["slot"] != "knowledge"),
+        )
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        return None
+
+
+def _ago(turns: Sequence[_Turn], of: Callable[[_Turn], tuple[str, ...]]) -> dict[str, int]:
+    """What each turn had, and how many turns ago it was there last."""
+    return {item: len(turns) - at for at, turn in enumerate(turns) for item in of(turn)}
