@@ -15,7 +15,6 @@ from tacit.context.sources import Listener
 from tacit.errors import UsageError
 from tacit.memory import Memory
 from tacit.model.topics import Decision, Match, Similarity, Stimulus, Topic
-from tacit.sessions.classify import classify
 from tacit.sessions.guard import look
 from tacit.watch.patterns import PatternMatcher
 from tacit.watch.pipeline import Moment, Watched
@@ -101,9 +100,8 @@ def _counted(awake: Sequence[_Tried]) -> str:
 
 
 def _listener(memory: Memory, session_key: str) -> Listener:
-    sessions = memory.config.sessions
-    kind = classify(session_key, memory.config.owners, sessions.orchestration_agents)
-    return Listener(getattr(sessions, kind.type).audience, kind.agent)
+    profile = memory.profile_of(session_key, trial=True)
+    return Listener(profile.rule.audience, profile.kind.agent)
 
 
 def _tried_input(memory: Memory, text: str, paths: Sequence[str], listener: Listener) -> list[_Tried]:

@@ -49,6 +49,9 @@ class Wanted:
     topics: tuple[Block, ...] = ()  # each followed by its subscriptions
     knowledge: tuple[Block, ...] = ()
     history: tuple[Said, ...] = ()
+    # Where the host has message and conversation itself, they take no room and stand here.
+    asked: str = ""
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ class Fitted:
 
 
 def fit(wanted: Wanted, room: Room, count: Count, appetite: Appetite = FULL) -> Fitted:
-    filling = _Filling(room, count)
+    filling = _Filling(room, count, wanted.asked or wanted.message)
     message = filling.message(wanted.message)
     recent = window(wanted.history, min(room.history_floor, filling.left), count)
     floor = recent.tokens + filling.fence("history") if wanted.history else 0
@@ -93,7 +96,7 @@ def fit(wanted: Wanted, room: Room, count: Count, appetite: Appetite = FULL) -> 
     sought = filling.needed(wanted.knowledge, room.knowledge_floor)
     filling.add((block for block in wanted.fixed if block.slot != "identity"), floor + sought)
     filling.add(wanted.topics, floor + sought)
-    said = "\n".join(line.text for line in recent.kept)
+    said = "\n".join([wanted.said, *(line.text for line in recent.kept)])
     filling.add_knowledge(wanted.knowledge, floor, appetite, said)
     if wanted.history:
         recent = window(wanted.history, max(0, filling.left - filling.fence("history")), count)
@@ -113,7 +116,7 @@ def _has_data(wanted: Wanted) -> bool:
 class _Filling:
     """The prompt while it fills."""
 
-    def __init__(self, room: Room, count: Count) -> None:
+    def __init__(self, room: Room, count: Count, asked: str) -> None:
         self._room, self._count = room, count
         self.left = room.budget
         self.kept: list[Kept] = []
@@ -121,13 +124,14 @@ class _Filling:
         self.notices: list[Notice] = []
         self._used: dict[str, int] = {}
         self._texts: dict[str, str] = {}  # what is in already, by path
-        self._asked: frozenset[str] = frozenset()  # words of the message
+        self._asked = frozenset(_WORD.findall(asked[:2000].casefold()))
 
     def message(self, text: str) -> Shortened:
+        if not text:
+            return Shortened("", "")
         label = self._label(f"message {_MARK}")
         allowed = max(0, min(self._room.most["message"], self.left) - label)
         said = middle_out(text, allowed, self._count)
-        self._asked = frozenset(_WORD.findall(text[:2000].casefold()))
         if said.left_out:
             self._notice(
                 "message-shortened", f"The message is longer than half of the budget: {said.left_out}."

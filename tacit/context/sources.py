@@ -19,9 +19,11 @@ from tacit.context.plain import is_text, plain
 from tacit.context.rank import digest
 from tacit.errors import TacitError
 from tacit.model.context import Dropped, Slot
+from tacit.model.notes import Note
 from tacit.model.search import AUDIENCES, Audience
 from tacit.model.topics import Activation
 from tacit.text import notes
+from tacit.text.ours import without_sections
 from tacit.text.passages import audience_of, category_of, day_of, names_in
 
 IDENTITY = "knowledge/identity"
@@ -30,6 +32,8 @@ PROJECTS = "knowledge/projects/_active.md"
 _ALL_IDENTITY = ("SOUL.md", "USER.md", "AGENTS.md", "TOOLS.md")
 _LABEL = re.compile(r"[^\w./:@+ -]|--")
 
+_HEAD = 4000  # characters in which a head that cannot be read may say whom the file is for
+_MEANT = re.compile(r"^\W*(?:audience|agent)\b", re.IGNORECASE | re.MULTILINE)
 _REMEMBERED = 64 * 1024  # bytes of a file that is not read anew each turn
 
 Loaded = Block | Dropped
@@ -138,12 +142,20 @@ def _file(path: str, data: bytes) -> _File | None:
     note = notes.parse(notes.decode(data), path)
     fields = note.fields
     return _File(
-        plain(note.text),
+        plain(without_sections(note.text)),
         day_of(fields, path),
         audience_of(note, path)[0],
-        fields.get("audience") is not None,
+        says_audience(note),
         names_in(fields.get("agent")),
     )
+
+
+def says_audience(note: Note) -> bool:
+    """Whether a file itself says who may see it. A head that cannot be read may say so as well."""
+    if note.fields.get("audience") is not None:
+        return True
+    unread = any(problem.level == "error" for problem in note.problems)
+    return unread and _MEANT.search(note.text[:_HEAD]) is not None
 
 
 _known = lru_cache(maxsize=256)(_file)  # the same few files, turn after turn

@@ -120,7 +120,7 @@ class Compiler:
 
     def __init__(self, memory: Memory, folder: Path) -> None:
         gate = gate_of(memory.home, memory.config, parts_of(memory.config))
-        self._compiler = ContextCompiler(Home(folder), memory.config, gate)
+        self._compiler = ContextCompiler(Home(folder), memory.config, gate, memory.profile_of)
         self._view = _Once(memory)
         self._now = memory.moment()
         self.scope = replace(memory.scope_of(SESSION), archived=False)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tacit.capture import Session, counted, fixed_offset, possible, to_milliseconds
 from tacit.config import Config, without_secret
@@ -18,7 +18,8 @@ from tacit.model.problems import Problem
 from tacit.model.search import EVERYTHING, Category, Found, Hit, Scope
 from tacit.model.turns import Closing, KnowledgeChange, Opening, Sealed, Transcript, Turn
 from tacit.search.parts import Parts
-from tacit.sessions.classify import classify, scope_of
+from tacit.sessions.classify import classify
+from tacit.sessions.rules import Profile, profile_of
 from tacit.store import files, transcripts
 from tacit.store import verify as proof
 from tacit.store.branches import prune_explored
@@ -26,6 +27,7 @@ from tacit.store.committer import Committer, NoteChanges, Outcome, loose_transcr
 from tacit.store.git import Git
 from tacit.store.history import History
 from tacit.store.home import CONFIG, NOTE_FOLDERS, Home
+from tacit.store.senders import Senders
 from tacit.store.sweep import sweep
 from tacit.store.tags import tag_periods
 from tacit.store.transcripts import Live, Record
@@ -33,6 +35,7 @@ from tacit.text import notes
 from tacit.text import transcript as form
 
 if TYPE_CHECKING:
+    from tacit.memory.bootstrap import Bootstrapped
     from tacit.memory.turns import Turns
     from tacit.model.context import Compiled
     from tacit.model.topics import Event
@@ -78,6 +81,8 @@ class Memory:
         self.history = History(home, self.git, self._moment)
         self._committer = Committer(home, self.git, self._moment, _memory_limits(config))
         self._zone, self._now = zone, now  # zone None: the machine's own
+        self.seals_idle = True  # False: somebody in this process does, by a clock that nobody can set
+        self._senders = Senders(home)
 
     # ------------------------------------------------------------ conversations
 
@@ -91,9 +96,11 @@ class Memory:
         started: datetime | None = None,
         *,
         detached: bool = False,
+        commit: bool = True,
     ) -> Session:
         """Begin a conversation, or go on with one. A sealed one is never reopened: it continues in a new
-        part. `detached`: no process stays alive between its messages, so nobody holds it open."""
+        part. `detached`: no process stays alive between its messages, so nobody holds it open. Without
+        `commit` its end seals it, and the next `recover` commits it."""
         record = self._resumed(session_id) if session_id else None
         agent = record.opening.agent if record else agent or classify(session_key).agent
         capture = self.config.capture
@@ -109,9 +116,8 @@ class Memory:
             if detached:
                 transcripts.save_record(self.home, record)
         live = Live(self.home, record)
-        return Session(
-            live, now=self._moment, in_zone=self._in_zone, finish=self._finish, started_given=given
-        )
+        finish = self._finish if commit else self._finish_for_later
+        return Session(live, now=self._moment, in_zone=self._in_zone, finish=finish, started_given=given)
 
     def unkept_session(self) -> Session:
         """For an agent whose conversations are not kept: takes everything, writes nothing."""
@@ -152,15 +158,24 @@ class Memory:
         return max((path for path in parts if path not in continued), default=None)
 
     def _finish(self, live: Live, closing: Closing, turns: Sequence[Turn]) -> Sealed:
+        sealed = self._sealed(live, closing, turns)
+        outcome = self._commit_sessions([(live.record, sealed.sha256)], fresh=True)
+        commit = outcome.commits[0] if outcome.commits else None
+        return replace(sealed, commit=commit, waiting=outcome.waiting)
+
+    def _finish_for_later(self, live: Live, closing: Closing, turns: Sequence[Turn]) -> Sealed:
+        sealed = self._sealed(live, closing, turns)
+        self._committer.remember_hashes([(live.record, sealed.sha256)])
+        return replace(sealed, waiting="it is committed soon")
+
+    def _sealed(self, live: Live, closing: Closing, turns: Sequence[Turn]) -> Sealed:
         changes = [turn for turn in turns if isinstance(turn, KnowledgeChange)]
         sha = live.seal(closing, changes)
         record = live.record
         assert record.path is not None
         with suppress(TacitError, OSError):  # only a courtesy to a later commit message
             self._committer.touch(record.path, [change.path for change in changes])
-        outcome = self._commit_sessions([(record, sha)], fresh=True)
-        commit = outcome.commits[0] if outcome.commits else None
-        return Sealed(record.opening.session_id, record.path, sha, commit, outcome.waiting)
+        return Sealed(record.opening.session_id, record.path, sha, None)
 
     def _commit_sessions(
         self, sealed: list[tuple[Record, str]], *, fresh: bool = False, asked: bool = False
@@ -291,7 +306,8 @@ class Memory:
         if transcripts.is_sealed(file):
             return False
         idle = self._moment().timestamp() - file.stat().st_mtime
-        return not record.detached or idle > self.config.capture.idle_seal_hours * 3600
+        is_idle = self.seals_idle and idle > self.config.capture.idle_seal_hours * 3600
+        return is_idle or not record.detached
 
     def _seal(self, record: Record) -> bool:
         """Seal with what was acknowledged, ended when its last record was kept."""
@@ -366,9 +382,7 @@ class Memory:
 
     def scope_of(self, session_key: str) -> Scope:
         """What a session may see."""
-        sessions = self.config.sessions
-        kind = classify(session_key, self.config.owners, sessions.orchestration_agents)
-        return scope_of(kind, getattr(sessions, kind.type).audience)
+        return self.profile_of(session_key).scope
 
     def find(self, query: str, scope: Scope = EVERYTHING, limit: int = 10) -> Found:
         """As `search`, with all filters, and with how the answer was made."""
@@ -387,12 +401,19 @@ class Memory:
         event: Event | None = None,
         paths: Sequence[str] = (),
         wake: Sequence[str] = (),
+        sender: str = "",
+        trigger: str = "",
+        session_id: str = "",
+        tool: str = "",
+        seconds: float | None = None,
     ) -> Compiled:
         """The prompt for the next turn of a session: never over the budget, never an exception.
 
         `history`: the conversation so far, as turns, dictionaries or pairs of role and text. `event`: a
         webhook or a schedule that began the turn. `paths`: files that tools touched. `wake`: topics asked
-        for by name.
+        for by name. `sender`: who wrote the message, as the host spells it. `trigger`: what began the run
+        (user, heartbeat, cron). `tool`: on whose behalf the host asks, where it is a tool. `seconds`: the
+        time there is, instead of inject.deadline_ms.
         """
         return self.turns.take(
             message,
@@ -403,7 +424,62 @@ class Memory:
             event=event,
             paths=tuple(paths),
             wake=tuple(wake),
+            sender=sender,
+            trigger=trigger,
+            session_id=session_id,
+            tool=tool,
+            seconds=seconds,
         )
+
+    def inject(self, message: str, **asked: Any) -> Compiled:
+        """As `turn`, but only what the host lacks: it has the message, the conversation and its own files.
+        `.text` is for this turn and empty where there is nothing to give; `.standing` stays the same from
+        turn to turn."""
+        return self.turns.take(message, **{**asked, "lane": "runtime"})
+
+    def bootstrap(
+        self, session_key: str, files: object, workspace: str | None = None, **asked: Any
+    ) -> list[dict[str, Any]] | None:
+        """The files that a host loads when a session begins: a fresh list by the rule of the session. What is
+        no list is answered with None."""
+        return self.bootstrapped(session_key, files, workspace, **asked).files
+
+    def bootstrapped(
+        self,
+        session_key: str,
+        files: object,
+        workspace: str | None = None,
+        *,
+        agent: str | None = None,
+        sender: str = "",
+        trigger: str = "",
+    ) -> Bootstrapped:
+        """As `bootstrap`, with whether anything changed and the receipt."""
+        from tacit.memory.bootstrap import bootstrap
+
+        profile = self.profile_of(session_key, agent=agent, sender=sender, trigger=trigger)
+        return bootstrap(self.home, self.config, profile, files, workspace, self._moment())
+
+    def session_ended(self, session_key: str) -> None:
+        """A host says that a session is over, or new, or reset: its next turn begins anew."""
+        if "turns" in self.__dict__:
+            self.turns.ended(session_key)
+
+    def profile_of(
+        self,
+        session_key: str,
+        *,
+        agent: str | None = None,
+        sender: str = "",
+        trigger: str = "",
+        trial: bool = False,
+    ) -> Profile:
+        """What a session may have, and by which rule. Who writes in a session that a host may fold several
+        senders into is remembered, unless it is a trial."""
+        seen: frozenset[str] = frozenset()
+        if profile_of(session_key, self.config).kind.is_main:
+            seen = self._senders.seen(session_key, "" if trial else sender)
+        return profile_of(session_key, self.config, agent=agent, sender=sender, trigger=trigger, senders=seen)
 
     @cached_property
     def turns(self) -> Turns:

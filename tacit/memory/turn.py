@@ -1,8 +1,9 @@
 """One turn, step by step. Whatever goes wrong, the turn goes on with less, and the receipt says why.
 
-    classify     session key → who listens, and the rule for such sessions
+    profile      session key and sender → who listens, and the rule for such sessions
+    again        is it the same turn once more? Then the same answer
     fixed        identity, and what the session always has
-    guard        is there anything to look for?
+    guard        is there anything to look for, and is it not ourselves who ask?
     watch        topics that the message wakes, and corrections of what the agent said last
     search       passages, in what this session may see
     rank         which of them pass, in which order
@@ -10,7 +11,11 @@
     flush        what leaves the window is offered to the lifecycle first
     receipt      kept, dropped, why, how long
 
-Nothing here writes durable memory: receipts, the gate log and proposals are all in .tacit.
+In the prompt lane that is the whole prompt. In the runtime lane it is only what the host lacks: `standing` is
+what stays the same from turn to turn, `text` is for this turn, and where there is nothing both are empty.
+
+Nothing here writes durable memory: receipts, the gate log and proposals are all in .tacit. Private text and
+secrets reach none of them, nor a model that is asked about topics.
 """
 
 from __future__ import annotations
@@ -23,33 +28,39 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache, partial
 from hashlib import sha256
-from typing import TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from tacit.config import Config, SessionRule
+from tacit.config import Config
 from tacit.context.account import sections, slots
 from tacit.context.blocks import Block, room
 from tacit.context.fence import visible
 from tacit.context.fit import FULL, Appetite, Fitted, Wanted
 from tacit.context.fit import NEAR as NEAR_BEST
-from tacit.context.history import Window, mark, newly, normal
+from tacit.context.history import mark, newly, normal
 from tacit.context.rank import NEAR, Ranked, Rules, rank
 from tacit.context.render import SYSTEM, assemble
-from tacit.context.shorten import Shortened, middle_out
+from tacit.context.shorten import middle_out
 from tacit.context.sources import PROJECTS, Listener, Loaded, Sources, identity_files, label
 from tacit.errors import TacitError
 from tacit.index.protocol import Place, Stored
 from tacit.lifecycle.extract import extract
+from tacit.memory.lanes import write_lanes
+from tacit.memory.recent import Question, Recent
 from tacit.memory.views import View
 from tacit.model.changes import Said
 from tacit.model.context import Compiled, Dropped, Notice, Receipt
+from tacit.model.context import Given as GivenPassage
 from tacit.model.search import CATEGORIES, Found, Hit, Scope
 from tacit.model.topics import Activation, Decision, Event, Stimulus, Topic
-from tacit.sessions.classify import classify, scope_of
 from tacit.sessions.guard import Guarded, look
+from tacit.sessions.rules import Profile
 from tacit.store import proposals, receipts
 from tacit.store.gatelog import GateLog
+from tacit.store.given import Before, Given
 from tacit.store.home import Home
 from tacit.text import tokens
+from tacit.text.ours import without_ours
+from tacit.text.redact import clean
 from tacit.watch.gate import GatedActivator
 from tacit.watch.pipeline import Moment, Watched, WatcherPipeline
 from tacit.watch.shelf import Shelf
@@ -69,7 +80,8 @@ _CACHED = 20_000  # characters of a text whose tokens are remembered
 _PATH = re.compile(r"[\w.@~+-]*(?:/[\w.@~+-]+)+|[\w@~+-]+\.[A-Za-z]\w{0,7}\b")
 _MOST_PATHS = 100
 _ASLEEP: list[Activation] = []
-_EMPTY = Fitted(Shortened("", ""), "", (), Window((), (), 0), (), ())
+_UNTOLD: tuple[Notice, ...] = ()
+_OUR_TOOL = re.compile(r"(?:mcp_+)?(?:tacit|memory)(?:[_:./-]|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +101,10 @@ class Request:
     wake: tuple[str, ...] = ()  # topics asked for by name
     seconds: float | None = None
     trial: bool = False
+    lane: Literal["prompt", "runtime"] = "prompt"
+    sender: str = ""  # who wrote the message, as the host spells it
+    trigger: str = ""  # what began the run: user, heartbeat, cron
+    tool: str = ""  # on whose behalf the host asks, where it is a tool
 
 
 def sane(request: Request) -> Request:
@@ -101,20 +117,36 @@ def sane(request: Request) -> Request:
         agent=request.agent if isinstance(request.agent, str) else None,
         paths=tuple(path for path in request.paths if isinstance(path, str)),
         wake=tuple(name for name in request.wake if isinstance(name, str)),
+        session_id=_text(request.session_id),
+        sender=_text(request.sender),
+        trigger=_text(request.trigger),
+        tool=_text(request.tool),
     )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 class ContextCompiler:
     """Compiles the turns of one home. Safe to use from several threads."""
 
-    def __init__(self, home: Home, config: Config, gate: Callable[[], GatedActivator]) -> None:
+    def __init__(
+        self,
+        home: Home,
+        config: Config,
+        gate: Callable[[], GatedActivator],
+        profile_of: Callable[..., Profile],
+    ) -> None:
         self.home, self.config = home, config
         self._gate = gate
-        self.given = receipts.Given(home)
+        self.given = Given(home)
         self.log = GateLog(home)
         self._made: tuple[Shelf, int, WatcherPipeline] | None = None
+        self.profile_of = profile_of
+        self.recent = Recent()
         self._flushed: dict[str, str] = {}
-        self._last: dict[str, Receipt] = {}
+        self._over: dict[str, None] = {}  # sessions that ended, and nothing was said under their key since
 
     def compile(self, request: Request, view: View, now: datetime) -> Compiled:
         return _Turn(self, sane(request), view, now).compiled()
@@ -127,20 +159,23 @@ class ContextCompiler:
             self._made = (shelf, shelf.generation, WatcherPipeline(shelf.topics, self._gate(), threshold))
         return self._made[2]
 
-    def last(self, session_key: str, since: datetime) -> Receipt | None:
-        """The receipt of the turn before. That of another process is found in the log."""
-        if session_key not in self._last:
-            return receipts.last(self.home, session_key=session_key, trial=False, since=since)
-        return self._last[session_key]
+    def ended(self, session_key: str, agent: str) -> None:
+        """What was given so far is not in the next conversation of this key."""
+        self.recent.forget(session_key, agent)
+        while len(self._over) > _SESSIONS:
+            self._over.pop(next(iter(self._over)), None)
+        self._over[session_key] = None
+
+    def last(self, session_key: str, since: datetime) -> Before | None:
+        """The turn before in this conversation, whichever process took it."""
+        return None if session_key in self._over else self.given.last(session_key, since)
 
     def keep(self, receipt: Receipt, decisions: Sequence[Decision]) -> None:
         """Nobody can be told if a log cannot be written: doctor looks at the disk."""
         receipts.append(self.home, receipt)
         self.log.append(decisions, receipt.message)
         if not receipt.trial:
-            if len(self._last) > _SESSIONS:
-                self._last.pop(next(iter(self._last)))
-            self._last[receipt.session_key] = receipt
+            self._over.pop(receipt.session_key, None)
 
     def newly_left(self, session_id: str, left: Sequence[Said]) -> Sequence[Said]:
         """Of the turns that no longer fit those that still did the last time."""
@@ -189,6 +224,23 @@ class Steps:
             self.notices.append(Notice("deadline", f"The time was over when this was done: {name}."))
 
 
+class Assembled(NamedTuple):
+    """What was made for the lane."""
+
+    text: str
+    standing: str
+    tokens: int
+    fitted: tuple[Fitted, ...]  # of the standing part, and of the rest
+
+    @property
+    def left(self) -> Sequence[Said]:
+        """Turns that no longer fit."""
+        return [turn for fitted in self.fitted for turn in fitted.history.left]
+
+
+_NOTHING = Assembled("", "", 0, ())
+
+
 class _Turn:
     """One turn while it is compiled."""
 
@@ -196,48 +248,107 @@ class _Turn:
         self.compiler, self.request, self.view, self.now = compiler, request, view, now
         self.config = compiler.config
         self.message = request.message
+        self.asked = clean(without_ours(request.message)).text  # what may leave the turn, and is looked for
         self.steps = Steps(request.seconds)
-        sessions = self.config.sessions
-        kind = classify(request.session_key, self.config.owners, sessions.orchestration_agents)
-        self.kind = replace(kind, agent=request.agent) if request.agent else kind
         self.history: list[Said] = []
         self.is_new = False  # the session has just begun
-        self.rule: SessionRule = getattr(sessions, self.kind.type)
+        self.profile = compiler.profile_of(
+            request.session_key,
+            agent=request.agent,
+            sender=request.sender,
+            trigger=request.trigger,
+            trial=self._is_trial,
+        )
+        self.kind, self.rule = self.profile.kind, self.profile.rule
+        self.steps.notices += self.profile.notices
         self.listener = Listener(self.rule.audience, self.kind.agent)
         self.sources = Sources(view.read, self.listener)
         self.dropped: list[Dropped] = []
         self.decisions: list[Decision] = []
+        self._told = 0  # notices that are in the receipt
 
     def compiled(self) -> Compiled:
         steps, off = self.steps, self._off()
         history = self.history = steps.run("history", lambda: normal(self.request.history), [])
+        again = None if off else steps.run("again", self._again, None)
+        if again is not None:
+            return again
         fixed = () if off else self._blocks("fixed", self._fixed)
         guarded = steps.run("guard", self._guarded, Guarded())
-        skipped = off or guarded.skip
+        skipped = off or self._own() or guarded.skip
         awake = [] if off else steps.run("watch", lambda: self._awake(bool(skipped), history), _ASLEEP)
         topics = self._blocks("topics", lambda: self.sources.topics(awake))
+        skipped = skipped or steps.run("mode", self._asked_before, "")
         ranked = None if skipped else self._ranked(awake, guarded)
         knowledge = ranked.blocks if ranked else ()
         wanted = Wanted(self.message, SYSTEM, fixed, topics, knowledge, tuple(history))
-        text, used, fitted = steps.run(
-            "assemble", lambda: self._assembled(wanted), ("", 0, _EMPTY), always=True
-        )
-        if not text:  # nothing could be assembled: the message at least
-            text = middle_out(visible(self.message), self.budget, count).text
-            used = count(text)
+        made = steps.run("assemble", lambda: self._assembled(wanted), _NOTHING, always=True)
         session = steps.run("session", lambda: self._session_id, self.request.session_id, always=True)
-        if fitted.history.left and not self._is_trial:
-            steps.run("flush", lambda: self._flush(session, fitted.history.left), None, always=True)
-        receipt = self._receipt(session, text, used, fitted, skipped, bool(history))
+        if made.left and not self._is_trial:
+            steps.run("flush", lambda: self._flush(session, made.left), None, always=True)
+        return self._finished(session, made, skipped)
+
+    def _finished(self, session: str, made: Assembled, skipped: str) -> Compiled:
+        if not made.text and not self._is_runtime:  # nothing could be assembled: the message at least
+            text = middle_out(visible(self.message), self.budget, count).text
+            made = made._replace(text=text, tokens=count(text))
+        receipt = self._receipt(session, made, skipped)
+        compiled = Compiled(
+            made.text,
+            made.tokens,
+            receipt.sections,
+            receipt.dropped,
+            receipt,
+            made.standing,
+            tuple(_given(made.fitted)),
+        )
+        if self._is_runtime and not self._is_trial:
+            compiled = self._in_lanes(compiled)
         if not self.view.past:
-            self.compiler.keep(receipt, self.decisions)
-        return Compiled(text, used, receipt.sections, receipt.dropped, receipt)
+            self.compiler.keep(compiled.receipt, self.decisions)
+        if self._is_trial:
+            return compiled
+        shown = receipts.for_host(compiled.receipt)
+        compiled = replace(compiled, receipt=shown, dropped=shown.dropped)
+        if self._is_runtime:
+            self.compiler.recent.answers.put(self.request.session_key, (self._digest, compiled))
+        return compiled
+
+    def _in_lanes(self, compiled: Compiled) -> Compiled:
+        """Written where a lane wants a copy; and nothing for the host where its own lane is off."""
+        told = self.steps.run("lanes", lambda: self._lanes_written(compiled), _UNTOLD, always=True)
+        if "runtime" not in self.lanes:
+            self._notice("lane", f"{self.profile.won} has no runtime lane.")
+            compiled = replace(compiled, text="", standing="", tokens=0, sections=())
+        notices = (*compiled.receipt.notices, *told, *self.steps.notices[self._told :])
+        receipt = replace(
+            compiled.receipt,
+            notices=notices,
+            sections=compiled.sections,
+            tokens=compiled.tokens,
+            characters=len(compiled.text) + len(compiled.standing),
+        )
+        return replace(compiled, receipt=receipt)
+
+    def _lanes_written(self, compiled: Compiled) -> tuple[Notice, ...]:
+        return write_lanes(
+            self.compiler.home, self.config, self.profile, compiled, self.asked, self.now,
+            is_first=self.is_new,
+        )  # fmt: skip
 
     # ------------------------------------------------------------ what the session is
 
     @property
     def _is_trial(self) -> bool:
         return self.request.trial or bool(self.view.past)
+
+    @property
+    def _is_runtime(self) -> bool:
+        return self.request.lane == "runtime"
+
+    @property
+    def lanes(self) -> Sequence[str]:
+        return self.rule.lanes or ()
 
     def _off(self) -> str:
         inject = self.config.inject
@@ -247,21 +358,66 @@ class _Turn:
         if self.kind.agent in inject.exclude_agents:
             self._notice("excluded", f"The agent {self.kind.agent} is in inject.exclude_agents.")
             return "excluded"
+        if self._is_runtime and not {"runtime", "file", "daily"}.intersection(self.lanes):
+            return "lane"
         return ""
 
+    def _own(self) -> str:
+        """Whether it is ourselves who ask: a tool of ours, or a message that is only what we gave."""
+        if _OUR_TOOL.match(self.request.tool):
+            return "own-tool"
+        return "own-block" if self.message.strip() and not self.asked.strip() else ""
+
+    @cached_property
+    def _digest(self) -> str:
+        """Equal for the same turn asked once more."""
+        request = self.request
+        said = [(turn.role, turn.text) for turn in self.history]
+        parts = (self.asked, said, request.budget, request.wake, request.paths, request.event, self.kind)
+        return sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+    def _again(self) -> Compiled | None:
+        """The answer to the very same turn. With the conversation given, it is the same turn for as long as
+        answers are kept; without, a person may say the same twice, but hardly within the debounce."""
+        inject = self.config.inject
+        if not self._is_runtime or self._is_trial:
+            return None
+        seconds = inject.cache_seconds if self.history else inject.debounce_ms / 1000
+        before = self.compiler.recent.answers.get(self.request.session_key, seconds)
+        return before[1] if before is not None and before[0] == self._digest else None
+
+    def _asked_before(self) -> str:
+        """In the first-message mode, whether this session had its search."""
+        if self.config.inject.mode != "first" or self._is_trial:
+            return ""
+        if not self._is_runtime and self.history:
+            return "not-first"
+        debounce = self.config.inject.debounce_ms / 1000
+        if self._is_runtime and self.compiler.recent.answers.get(self.request.session_key, debounce):
+            return "debounced"
+        session = self._session_id
+        searches = (
+            0 if self.is_new else self.compiler.given.searches(self.request.session_key, session, self._since)
+        )
+        return "not-first" if searches else ""
+
     def _scope(self) -> Scope:
-        scope = scope_of(self.kind, self.rule.audience)
+        scope = self.profile.scope
         without = (self.request.transcript,) if self.request.transcript else ()
         return replace(scope, archived=False, without=without, categories=_RETRIEVED)
 
     def _fixed(self) -> Iterator[Loaded]:
         compiler = self.config.context_compiler
-        names = identity_files(self.rule.files, compiler.profile, self.rule.audience)
-        yield from self.sources.identity(names)
+        if self._is_runtime and "bootstrap" in self.lanes:  # the host loads its files by that lane
+            compiler = replace(compiler, projects="retrieve")
+        else:
+            yield from self.sources.identity(
+                identity_files(self.rule.files, compiler.profile, self.rule.audience)
+            )
         yield from self.sources.session(compiler, self.now.date())
 
     def _guarded(self) -> Guarded:
-        return look(self.message, self.view.names(self._scope()))
+        return look(self.asked, self.view.names(self._scope(), self.steps.deadline))
 
     @cached_property
     def _session_id(self) -> str:
@@ -275,7 +431,7 @@ class _Turn:
         self.is_new = True
         return f"turns_{secrets.token_hex(4)}"
 
-    def _goes_on(self, last: Receipt) -> bool:
+    def _goes_on(self, last: Before) -> bool:
         pause = self.now - datetime.fromisoformat(last.at)
         idle = timedelta(hours=self.config.capture.idle_seal_hours)
         return pause < idle and (bool(self.history) or not last.had_history)
@@ -304,7 +460,7 @@ class _Turn:
         watched = Watched()
         if not skipped or self.request.event or self.request.wake:
             paths = (*self.request.paths, *_paths(history))
-            stimulus = Stimulus(self.message, "input", paths, self.request.event)
+            stimulus = Stimulus(self.asked, "input", paths, self.request.event)
             watched = pipeline.process(stimulus, moment, allowed=self._allows, woken=self.request.wake)
         self.decisions += [*corrected.decisions, *watched.decisions]
         for one in self.decisions:
@@ -344,20 +500,32 @@ class _Turn:
 
     def _found(self, awake: Sequence[Activation]) -> Found:
         words = dict.fromkeys(word for one in awake for word in one.topic.keywords)
-        query = " ".join([self.message, *list(words)[:_TOPIC_WORDS]])
-        return self.view.find(query, self._scope(), self._candidates, self.now, self.steps.deadline)
+        query = " ".join([self.asked, *list(words)[:_TOPIC_WORDS]])
+        scope, limit = self._scope(), self._candidates
+        state = None if self._is_trial else self.view.generation()
+        question = Question(
+            self.kind.agent, self.kind.type, scope, _hash(query), limit, self.now.date().isoformat(), state
+        )
+        kept = self.compiler.recent.found
+        if state is not None and (before := kept.get(question, self.config.inject.cache_seconds)):
+            self._notice("cache", "The same question was searched for a moment ago.")
+            return before
+        found = self.view.find(query, scope, limit, self.now, self.steps.deadline)
+        if state is not None and not found.degraded:
+            kept.put(question, found)
+        return found
 
     @property
     def _candidates(self) -> int:
         """How many passages to ask for: enough to fill a budget that is there to be filled."""
-        if self.request.budget is None:
+        if self.request.budget is None or self._is_runtime:
             return _CANDIDATES
         return min(_MOST_CANDIDATES, max(2 * _CANDIDATES, self.budget // _SHORT))
 
     def _passing(self, found: Found, guarded: Guarded) -> Ranked:
         inject = self.config.inject
         rules = Rules(
-            self.message,
+            self.asked,
             inject.confidence_gate,
             inject.strong,
             self.config.context_compiler.half_life_days,
@@ -406,9 +574,21 @@ class _Turn:
         given = (self.request.budget, self.rule.token_budget, compiler.token_budget)
         return max(0, next(tokens for tokens in given if tokens is not None))
 
-    def _assembled(self, wanted: Wanted) -> tuple[str, int, Fitted]:
+    def _assembled(self, wanted: Wanted) -> Assembled:
+        if not self._is_runtime:
+            text, used, fitted = self._made(wanted, self.budget)
+            return Assembled(text, "", used, (fitted,))
+        standing, stood, first = self._made(
+            replace(wanted, message="", topics=(), knowledge=(), history=()), self.budget
+        )
+        said = "\n".join(turn.text for turn in wanted.history)
+        passing = replace(wanted, message="", fixed=(), history=(), asked=self.asked, said=said)
+        text, used, second = self._made(passing, self.budget - stood)
+        return Assembled(text, standing, stood + used, (first, second))
+
+    def _made(self, wanted: Wanted, budget: int) -> tuple[str, int, Fitted]:
         compiler = self.config.context_compiler
-        return assemble(wanted, partial(room, compiler), self.budget, count, self._appetite)
+        return assemble(wanted, partial(room, compiler), budget, count, self._appetite)
 
     @property
     def _appetite(self) -> Appetite:
@@ -416,7 +596,7 @@ class _Turn:
         knowledge. Without one every passage must be worth its tokens."""
         compiler = self.config.context_compiler
         least = self.config.inject.confidence_gate * _BESIDE
-        if self.request.budget is None:
+        if self.request.budget is None or self._is_runtime:
             return Appetite(least, NEAR_BEST, compiler.max_injected_chars, compiler.max_snippet_chars)
         return Appetite(least, NEAR_BEST) if self.history else FULL
 
@@ -429,7 +609,7 @@ class _Turn:
 
     def _flush(self, session: str, left: Sequence[Said]) -> None:
         """Offer what leaves the window to the lifecycle; nothing is written to a note."""
-        fresh = self.compiler.newly_left(session, left)
+        fresh = [_cleaned(turn) for turn in self.compiler.newly_left(session, left)]
         found = extract(
             fresh,
             session_key=self.request.session_key,
@@ -451,10 +631,11 @@ class _Turn:
     def _notice(self, code: str, text: str) -> None:
         self.steps.notices.append(Notice(code, text))
 
-    def _receipt(
-        self, session: str, text: str, used: int, fitted: Fitted, skipped: str, had_history: bool
-    ) -> Receipt:
-        found = tuple(sections(fitted, count))
+    def _receipt(self, session: str, made: Assembled, skipped: str) -> Receipt:
+        found = tuple(section for fitted in made.fitted for section in sections(fitted, count))
+        dropped = [one for fitted in made.fitted for one in fitted.dropped]
+        notices = [one for fitted in made.fitted for one in fitted.notices]
+        self._told = len(self.steps.notices)
         return Receipt(
             id=receipts.new_id(self.now, secrets.randbits(20)),
             at=self.now.isoformat(),
@@ -463,21 +644,53 @@ class _Turn:
             session_type=self.kind.type,
             agent=self.kind.agent,
             audience=self.rule.audience,
-            message_hash=sha256(self.message.encode("utf-8", "surrogatepass")).hexdigest(),
-            message=" ".join(self.message[: 2 * _SHOWN].split())[:_SHOWN],
+            message_hash=_hash(self.asked),
+            message=" ".join(self.asked[: 2 * _SHOWN].split())[:_SHOWN],
             budget=self.budget,
-            tokens=used,
-            characters=len(text),
+            tokens=made.tokens,
+            characters=len(made.text) + len(made.standing),
             sections=found,
-            dropped=(*self.dropped, *fitted.dropped),
+            dropped=(*self.dropped, *dropped),
             skipped=skipped,
-            notices=(*self.steps.notices, *fitted.notices),
+            notices=(*self.steps.notices, *notices),
             timings_ms=self.steps.timings,
             slots=slots(found, room(self.config.context_compiler, self.budget)),
-            had_history=had_history,
+            had_history=bool(self.history),
             trial=self.request.trial,
             past=self.view.past,
+            lane=self.request.lane,
+            rule=self.profile.won,
         )
+
+
+def nothing(
+    message: str, code: str, reason: str, now: datetime, asked: Mapping[str, Any] | None = None
+) -> Compiled:
+    """The answer where there is none: the turn goes on with what the host has."""
+    key = _text((asked or {}).get("session_key"))
+    said = clean(without_ours(_text(message))).text
+    receipt = Receipt(
+        id="", at=now.isoformat(), session_key=key, session_id="", session_type="", agent="",
+        message_hash=_hash(said), message=" ".join(said[: 2 * _SHOWN].split())[:_SHOWN], budget=0, tokens=0,
+        characters=0, sections=(), dropped=(), skipped=code, notices=(Notice(code, reason),),
+        lane=_text((asked or {}).get("lane")) or "prompt",
+    )  # fmt: skip
+    return Compiled("", 0, (), (), receipt)
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _cleaned(turn: Said) -> Said:
+    return replace(turn, text=clean(without_ours(turn.text)).text)
+
+
+def _given(fitted: Sequence[Fitted]) -> Iterator[GivenPassage]:
+    for one in fitted:
+        for kept in one.kept:
+            if kept.block.slot == "knowledge":
+                yield GivenPassage(kept.text, kept.block.source, kept.block.day, kept.block.score or 0.0)
 
 
 @lru_cache(maxsize=4096)

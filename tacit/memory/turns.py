@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import TacitError, UsageError
-from tacit.memory.turn import ContextCompiler, Request, sane
+from tacit.memory.turn import ContextCompiler, Request, nothing, sane
 from tacit.memory.views import Past, Present
 from tacit.model.context import Compiled
 from tacit.model.search import EVERYTHING
 from tacit.search.parts import Parts
+from tacit.sessions.classify import classify
 from tacit.sessions.guard import look
 from tacit.store import transcripts
 from tacit.store.transcripts import Record
@@ -26,19 +28,41 @@ if TYPE_CHECKING:
     from tacit.memory.memory import Memory
 
 
+_TAKING: ContextVar[bool] = ContextVar("taking", default=False)
+
+
 class Turns:
     def __init__(self, memory: Memory, parts: Parts, gate: Callable[[], GatedActivator] | None) -> None:
         self._memory, self._parts = memory, parts
         self.present = Present(memory.home, lambda: memory.searcher)
-        self._compiler = ContextCompiler(memory.home, memory.config, gate or GatedActivator)
+        self._compiler = ContextCompiler(
+            memory.home, memory.config, gate or GatedActivator, memory.profile_of
+        )
         self._is_warm = False
 
-    def take(self, message: str, **asked: Any) -> Compiled:
-        """A turn of a session, within the time that the config gives."""
-        self.warm()
-        seconds = self._memory.config.inject.deadline_ms / 1000
-        request = self._in_session(sane(Request(message, seconds=seconds, **asked)))
-        return self._compiler.compile(request, self.present, self._memory.moment())
+    def take(self, message: str, *, seconds: float | None = None, **asked: Any) -> Compiled:
+        """A turn of a session, within these seconds or the time that the config gives.
+
+        Whatever a turn asks (a model, an embedder of somebody's own) may come back to us before it is
+        answered. That is no turn: it gets nothing, and nothing is searched for it."""
+        now = self._memory.moment()
+        if _TAKING.get():
+            return nothing(message, "own-tool", "A turn asked for a turn.", now, asked)
+        mark = _TAKING.set(True)
+        try:
+            self.warm()
+            if seconds is None:
+                seconds = self._memory.config.inject.deadline_ms / 1000
+            request = self._in_session(sane(Request(message, seconds=seconds, **asked)))
+            return self._compiler.compile(request, self.present, now)
+        except Exception as error:  # noqa: BLE001 - a turn never breaks, whatever is wrong with us
+            return nothing(message, "bug", f"{type(error).__name__}: {error}", now, asked)
+        finally:
+            _TAKING.reset(mark)
+
+    def ended(self, session_key: str) -> None:
+        """A session is over, or begins anew under the same key."""
+        self._compiler.ended(session_key, classify(session_key).agent)
 
     def look(self, request: Request, at: str | None = None) -> Compiled:
         """As `take`, to look at: it counts as no turn of the session, and takes the time it needs. `at`: a
@@ -61,11 +85,12 @@ class Turns:
         """Load what turns need. The first one does so by itself, before its time begins to count."""
         if not self._is_warm:
             self._is_warm = True
-            with suppress(TacitError, OSError):
+            with suppress(Exception):  # the turn itself says what is wrong
                 tokens.count("Zwrxq vfahn")  # words that are no tokens make it build its tables
                 look("ok")
                 look("error")
                 self.watchers()
+                self._compiler.given.look(self._memory.moment() - timedelta(hours=48))
                 self.present.find("", EVERYTHING, 1, self._memory.moment(), None)
 
     def topics(self) -> Shelf:
@@ -83,6 +108,8 @@ class Turns:
     def _in_session(self, request: Request) -> Request:
         """With the id and the transcript of the session that is open under this key, if there is one."""
         with suppress(TacitError, OSError):
+            if request.session_id:
+                return request
             records = self._memory.open_sessions()
             mine = [
                 record

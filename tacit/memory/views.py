@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from functools import cached_property
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _LARGEST = 2 * 1024 * 1024  # bytes of a file that is loaded whole: more than any budget holds
 _CATCH_UP = 2.0  # seconds for files that changed, where nobody follows them
+_SHARE = 0.4  # of the time that is left: the question itself needs some as well
 
 
 class View(Protocol):
@@ -39,8 +41,11 @@ class View(Protocol):
     def around(self, places: Collection[Place], before: int, after: int) -> dict[Place, list[Stored]]:
         """Hits, as path and first line, among the records before and after them."""
 
-    def names(self, scope: Scope) -> tuple[str, ...]:
+    def names(self, scope: Scope, deadline: float | None) -> tuple[str, ...]:
         """People and projects that have a file."""
+
+    def generation(self) -> object:
+        """Differs whenever something that can be found has changed; None where nobody knows."""
 
     def references(self, paths: Collection[str]) -> Mapping[str, int]:
         """How many other files point to each of these."""
@@ -50,7 +55,7 @@ class View(Protocol):
 
 
 class Present:
-    """The home as it is on disk. `followed`: somebody notices changes, so that a turn need not look."""
+    """The home as it is on disk."""
 
     past = ""
 
@@ -59,8 +64,18 @@ class Present:
         self._tree = files.Tree(home.root)
         self._searcher = searcher
         self._shelf = Shelf()
-        self.followed = False
+        self._followed: int | None = None  # the inode of the index that somebody keeps up to date
         self._is_current = False  # nothing changed since this turn began
+
+    @property
+    def followed(self) -> bool:
+        """Somebody notices changes, so that a turn need not look. An index that was deleted or made anew
+        since is followed only when that somebody says so again."""
+        return self._followed is not None and self._followed == self._searcher().inode()
+
+    @followed.setter
+    def followed(self, is_followed: bool) -> None:
+        self._followed = self._searcher().inode() if is_followed else None
 
     def read(self, path: str) -> bytes:
         return self._tree.read(path, _LARGEST)
@@ -79,7 +94,7 @@ class Present:
         self._shelf.refresh(listed, self.read)
 
     def find(self, text: str, scope: Scope, limit: int, now: datetime, deadline: float | None) -> Found:
-        wait = 0.0 if self.followed or self._is_current else _CATCH_UP
+        wait = 0.0 if self._is_current or self.followed else _patience(deadline)
         self._is_current = False
         searcher = self._searcher()
         return searcher.find(text, scope, limit, now=now, deadline=deadline, catch_up=wait, snippets=False)
@@ -87,11 +102,15 @@ class Present:
     def around(self, places: Collection[Place], before: int, after: int) -> dict[Place, list[Stored]]:
         return self._searcher().around(places, before, after)
 
-    def names(self, scope: Scope) -> tuple[str, ...]:
+    def names(self, scope: Scope, deadline: float | None) -> tuple[str, ...]:
         """The first question of a turn, so files that changed are looked at here."""
         searcher = self._searcher()
-        self._is_current = not self.followed and searcher.catch_up(_CATCH_UP)
+        self._is_current = not self.followed and searcher.catch_up(_patience(deadline))
         return searcher.names(scope)
+
+    def generation(self) -> object:
+        found = self._searcher().generation()
+        return None if found is None else (found, self._shelf.generation)
 
     def references(self, paths: Collection[str]) -> Mapping[str, int]:
         return self._searcher().references(paths)
@@ -129,8 +148,11 @@ class Past:
     def around(self, places: Collection[Place], before: int, after: int) -> dict[Place, list[Stored]]:
         return self._snapshot.around(places, before, after)
 
-    def names(self, scope: Scope) -> tuple[str, ...]:
+    def names(self, scope: Scope, _deadline: float | None) -> tuple[str, ...]:
         return self._snapshot.names(scope)
+
+    def generation(self) -> object:
+        return self.past
 
     def references(self, paths: Collection[str]) -> Mapping[str, int]:
         return self._snapshot.references(paths)
@@ -144,6 +166,13 @@ class Past:
         from tacit.search.snapshot import Snapshot
 
         return Snapshot(self._files, self._at, self._parts)
+
+
+def _patience(deadline: float | None) -> float:
+    """Seconds to spend on files that changed."""
+    if deadline is None:
+        return _CATCH_UP
+    return min(_CATCH_UP, max(0.001, (deadline - time.monotonic()) * _SHARE))
 
 
 def _called(slugs: Collection[str]) -> dict[str, str]:

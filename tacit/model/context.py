@@ -79,14 +79,29 @@ class Receipt:
     past: str = ""  # the commit, where the past was compiled
     audience: str = ""  # as who the session might see: owner, group or anyone
     unlisted: Mapping[str, int] = field(default_factory=dict)  # dropped and not listed above, by code
+    lane: str = "prompt"  # prompt: the whole of it; runtime: what the host lacks; bootstrap: its files
+    rule: str = ""  # of the session: where in the config it stands
+    host_tokens: int | None = None  # bootstrap: what the host would have loaded by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One retrieved passage as it was given, for lanes with a form of their own."""
+
+    text: str
+    source: str
+    day: str
+    score: float
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A prompt within its budget."""
+    """A prompt within its budget; in the runtime lane only what the host lacks, and `text` may be empty."""
 
     text: str
     tokens: int
     sections: tuple[Section, ...]
     dropped: tuple[Dropped, ...]
     receipt: Receipt
+    standing: str = ""  # runtime: what stays the same from turn to turn, for the host's system prompt
+    given: tuple[Given, ...] = ()
