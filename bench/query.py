@@ -146,7 +146,7 @@ def _floor(bare: apsw.Connection, asked: Sequence[Asked]) -> Timed:
 
 
 @contextmanager
-def _recording() -> Iterator[list[Statement]]:
+def recording() -> Iterator[list[Statement]]:
     """The statements of all connections that are opened meanwhile."""
     found: list[Statement] = []
 
@@ -166,7 +166,7 @@ def _recording() -> Iterator[list[Statement]]:
 
 
 def all_asked(notes: int) -> list[Asked]:
-    with _recording() as recorded:
+    with recording() as recorded:
         searcher = searcher_of(corpus.indexed(notes))
         found = [_asked(searcher, question, recorded) for question in corpus.questions(notes)]
     searcher.close()
@@ -185,7 +185,7 @@ def _asked(searcher: Searcher, question: Question, recorded: list[Statement]) ->
 
 def connected(file: Path) -> apsw.Connection:
     """Nothing of ours, but with the settings that our own connection has."""
-    with _recording() as recorded:
+    with recording() as recorded:
         open_index(file).close()
     bare = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE)
     spec = find_spec("sqlite_vec")

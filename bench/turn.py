@@ -22,7 +22,7 @@ import apsw
 
 from bench import corpus, homes, playbooks
 from bench.pairs import Measured, Timed, paired
-from bench.query import Statement, _recording, connected
+from bench.query import Statement, recording, connected
 from tacit import Memory
 from tacit.app import load_config, memory_of, now
 from tacit.model.context import Compiled
@@ -32,7 +32,7 @@ _Number = TypeVar("_Number", int, float)
 
 SIZES = (1_000, 10_000)  # notes
 _TOPICS = 200
-_KIND = corpus.Kind("turns", partial(playbooks.furnish, count=_TOPICS))
+KIND = corpus.Kind("turns", partial(playbooks.furnish, count=_TOPICS))
 _HISTORY = 20
 _AIM = 2.5
 _FAILED = {"bug", "deadline", "index", "vector"}
@@ -46,7 +46,7 @@ def measure(folder: Path) -> list[Measured]:
 
 
 def warm(notes: int, samples: int = corpus.ASKED) -> Measured:
-    root = corpus.indexed(notes, _KIND)
+    root = corpus.indexed(notes, KIND)
     _forget(root)
     before, floor = _statements(root, notes, samples)
     memory = _opened(root)
@@ -171,7 +171,7 @@ def _statements(root: Path, notes: int, samples: int) -> tuple[list[Statement], 
     """What the search of each turn asks of the index, without what is remembered from turn to turn; and
     before it what makes tables that are asked again and again."""
     before, found = list[Statement](), []
-    with _recording() as recorded:
+    with recording() as recorded:
         memory = _opened(root)
         for one in islice(asked(notes, samples), samples):
             recorded.clear()

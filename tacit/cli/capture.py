@@ -20,15 +20,18 @@ import argparse
 import sys
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 from tacit.app import open_home, recover_quietly
 from tacit.capture import Session
 from tacit.cli import output
 from tacit.cli.dispatch import home_option, json_option, words
 from tacit.cli.paths import within
+from tacit.client import Client
 from tacit.errors import UsageError
 from tacit.memory import Memory
-from tacit.model.turns import Sealed
+from tacit.model.turns import Opening, Sealed
+from tacit.store.transcripts import find_record
 from tacit.text.transcript import opening_of
 
 NOT_KEPT = "-"
@@ -167,7 +170,11 @@ def _run_start(memory: Memory, options: argparse.Namespace) -> int:
 def _run_message(memory: Memory, options: argparse.Namespace) -> int:
     text = _argument(options.text)
     return _add(
-        memory, options, lambda session: session.message(options.role, text, options.at, options.speaker)
+        memory,
+        options,
+        lambda session: session.message(options.role, text, options.at, options.speaker),
+        "message",
+        {"role": options.role, "text": text, "speaker": options.speaker},
     )
 
 
@@ -175,7 +182,11 @@ def _run_tool(memory: Memory, options: argparse.Namespace) -> int:
     _require(options.name, "which tool")
     result = _argument(options.result)
     return _add(
-        memory, options, lambda session: session.tool(options.name, options.summary, result, options.at)
+        memory,
+        options,
+        lambda session: session.tool(options.name, options.summary, result, options.at),
+        "tool",
+        {"name": options.name, "summary": options.summary, "result": result},
     )
 
 
@@ -186,12 +197,20 @@ def _run_knowledge(memory: Memory, options: argparse.Namespace) -> int:
         memory,
         options,
         lambda session: session.knowledge(options.what, options.path, options.summary, options.at),
+        "knowledge",
+        {"action": options.what, "path": options.path, "summary": options.summary},
     )
 
 
 def _run_attach(memory: Memory, options: argparse.Namespace) -> int:
     path = NOT_KEPT if options.id == NOT_KEPT else _attached(memory, options.path)
-    return _add(memory, options, lambda session: session.attachment(path, options.role, options.at))
+    return _add(
+        memory,
+        options,
+        lambda session: session.attachment(path, options.role, options.at),
+        "attachment",
+        {"path": path, "role": options.role},
+    )
 
 
 def _attached(memory: Memory, given: str) -> str:
@@ -206,7 +225,17 @@ def _require(argument: str, what: str) -> None:
         raise UsageError(f"Say {what}: the argument is empty.")
 
 
-def _add(memory: Memory, options: argparse.Namespace, keep: Callable[[Session], int]) -> int:
+def _add(
+    memory: Memory,
+    options: argparse.Namespace,
+    keep: Callable[[Session], int],
+    operation: str,
+    body: dict[str, object],
+) -> int:
+    kept = _by_daemon(memory, options, operation, body)
+    if kept is not None:
+        _print(options, "", {name: kept.get(name) for name in ("session_id", "number", "path")})
+        return 0
     session = _continued(memory, options.id)
     number = keep(session)
     _print(options, "", {"session_id": session.session_id, "number": number, "path": session.path})
@@ -214,13 +243,31 @@ def _add(memory: Memory, options: argparse.Namespace, keep: Callable[[Session], 
     return 0
 
 
+def _by_daemon(
+    memory: Memory, options: argparse.Namespace, operation: str, body: dict[str, object]
+) -> dict[str, Any] | None:
+    """The daemon holds the transcripts that are written to, so what it can keep is kept by it. None: there is
+    no daemon, or it cannot; then we do it ourselves."""
+    if options.id == NOT_KEPT:
+        return None
+    opening = _opening(memory, options.id)
+    about = {name: getattr(opening, name) for name in ("session_key", "agent", "channel", "model")}
+    at = options.at.isoformat() if options.at else None
+    client = Client(memory.home, warn=output.warn, recover=False)
+    return client.daemon(operation, {**about, "session_id": options.id, "at": at, **body})
+
+
 def _run_end(memory: Memory, options: argparse.Namespace) -> int:
     if options.id != NOT_KEPT and not memory.knows(options.id):
         return _ended_before(memory, options)
-    session = _continued(memory, options.id)
-    sealed = session.end(
-        options.at, tags=options.tag, tokens_in=options.tokens_in, tokens_out=options.tokens_out
-    )
+    counts = {"tokens_in": options.tokens_in, "tokens_out": options.tokens_out}
+    ended = _by_daemon(memory, options, "end_session", {"tags": options.tag, **counts})
+    if ended is not None:
+        sealed = None
+        if ended.get("path"):
+            sealed = Sealed(options.id, ended["path"], ended["sha256"], None, "the daemon does that next")
+    else:
+        sealed = _continued(memory, options.id).end(options.at, tags=options.tag, **counts)
     if sealed is None:
         memory.discard(options.id)
         _print(options, "nothing was said, so nothing is kept", {"path": None})
@@ -278,11 +325,19 @@ def _continued(memory: Memory, session_id: str) -> Session:
         return memory.unkept_session()
     if memory.knows(session_id):
         return memory.session(session_id=session_id)
+    was = _opening(memory, session_id)
+    return memory.session(was.session_key, was.agent, was.channel, was.model, session_id, detached=True)
+
+
+def _opening(memory: Memory, session_id: str) -> Opening:
+    """What is known about the session, open or sealed."""
+    record = find_record(memory.home, session_id)
+    if record is not None and memory.knows(session_id):
+        return record.opening
     before = memory.last_part(session_id)
     if before is None:
         raise UsageError(_unknown(session_id))
-    was = opening_of(memory.transcript(before))
-    return memory.session(was.session_key, was.agent, was.channel, was.model, session_id, detached=True)
+    return opening_of(memory.transcript(before))
 
 
 def _unknown(session_id: str) -> str:

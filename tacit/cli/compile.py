@@ -11,13 +11,12 @@ import json
 import sys
 from pathlib import Path
 
-from tacit.app import open_home
 from tacit.cli import output
 from tacit.cli.dispatch import home_option, json_option, words
+from tacit.client import connect
 from tacit.errors import UsageError
-from tacit.memory.turn import Request
-from tacit.model.context import Compiled, Section
 from tacit.model.topics import Event
+from tacit.text.wire import compiled_form
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,57 +48,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     message = _input() if options.message == "-" else options.message
-    request = Request(
-        message,
-        options.session_key,
-        options.agent,
-        history=_history(options.history) if options.history else (),
-        budget=options.budget,
-        event=_event(options),
-        paths=tuple(options.path),
-        wake=tuple(options.wake),
-    )
-    memory = open_home(options.home, recover=False)
-    compiled = memory.turns.look(request, options.at)
+    with connect(options.home, warn=output.warn, recover=False) as client:
+        compiled = client.look(
+            message,
+            at=options.at,
+            session_key=options.session_key,
+            agent=options.agent,
+            history=_history(options.history) if options.history else (),
+            budget=options.budget,
+            event=_event(options),
+            paths=options.path,
+            wake=options.wake,
+        )
     if options.json:
-        output.dump(as_json(compiled))
+        output.dump(compiled_form(compiled))
         return 0
     output.say(compiled.text)
     receipt = compiled.receipt
     output.warn(f"\n{compiled.tokens:,} of {receipt.budget:,} tokens. Why: tacit why {receipt.id}")
     return 0
-
-
-def as_json(compiled: Compiled) -> dict[str, object]:
-    receipt = compiled.receipt
-    return {
-        "text": compiled.text,
-        "tokens": compiled.tokens,
-        "budget": receipt.budget,
-        "sections": [_section(section) for section in compiled.sections],
-        "dropped": [
-            {"label": one.label, "slot": one.slot, "code": one.code, "reason": one.reason, "score": one.score}
-            for one in compiled.dropped
-        ],
-        "receipt": receipt.id,
-        "timings_ms": dict(receipt.timings_ms),
-        "session_type": receipt.session_type,
-        "skipped": receipt.skipped,
-        "notices": [{"code": notice.code, "text": notice.text} for notice in receipt.notices],
-    }
-
-
-def _section(section: Section) -> dict[str, object]:
-    return {
-        "label": section.label,
-        "slot": section.slot,
-        "source": section.source,
-        "tokens": section.tokens,
-        "score": section.score,
-        "reason": section.reason,
-        "date": section.day,
-        "shortened": section.shortened,
-    }
 
 
 def _tokens(text: str) -> int:

@@ -38,7 +38,7 @@ def dispatch(argv: list[str]) -> int:
 
 
 def module_of(name: str) -> ModuleType:
-    return import_module(f"tacit.cli.{name}")
+    return import_module(f"tacit.cli.{name.replace('-', '_')}")
 
 
 def parser_for(name: str) -> argparse.ArgumentParser:

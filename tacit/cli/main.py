@@ -10,7 +10,7 @@ import sys
 
 from tacit.version import VERSION
 
-# name: what it is for. The module is tacit.cli.<name>.
+# name: what it is for. The module is tacit.cli.<name>, with _ for -.
 COMMANDS = {
     "init": "make a home, or complete and repair one",
     "demo": "show a sample home at work",
@@ -22,6 +22,10 @@ COMMANDS = {
     "index": "bring the index up to date, or follow the files",
     "gate": "what woke topics or did not; mark, report, tune",
     "eval": "measure how well search finds what it should",
+    "serve": "keep a home warm: one process that answers hosts and does the work that is due",
+    "stop": "end `tacit serve`",
+    "explain-session": "what a session key means, which rule it gets and what it may see",
+    "forget": "remove a passage, a session or an origin from files, index and history",
     "run": "do the work that is due: commit, tag, prune",
     "history": "ask the past: when, blame, diff, today, recall, undo, snapshot, tags",
     "verify": "prove that no sealed transcript was touched",

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from tacit.app import zone_of
 from tacit.cli import output
@@ -17,18 +15,17 @@ from tacit.cli.lines import one_line
 from tacit.cli.playbooks import code_of
 from tacit.errors import UsageError
 from tacit.memory import Memory
-from tacit.store import files
-from tacit.watch.due import MACHINE, Due, due
+from tacit.store.due import before, last_done, mark_done, marking
+from tacit.watch.due import MACHINE, Due, as_value, due
 
 BEGIN = 'Begin a turn for one with: tacit compile "" --cron NAME'
-_FIRST = timedelta(hours=24)  # how far back to look where nobody has looked before
 
 
 def run(memory: Memory, options: argparse.Namespace) -> int:
-    shelf, private = memory.turns.topics(), memory.home.private
+    shelf = memory.turns.topics()
     if code_of(shelf.problems):
         output.warn("warning: not every topic could be read as it is meant. See: tacit topics")
-    with files.locked(private / "due.lock") if options.done else nullcontext():
+    with marking(memory.home) if options.done else nullcontext():
         now = memory.moment().astimezone(zone_of(memory.config) or MACHINE)
         since = _last_done(memory, now) if options.since is None else _moment(options.since, now)
         found = due(shelf.topics, since, now)
@@ -36,14 +33,13 @@ def run(memory: Memory, options: argparse.Namespace) -> int:
         if options.done:
             # What nobody could read is due again.
             sys.stdout.flush()
-            with files.explained("remember that this was looked at"):
-                files.replace(private / "due.json", json.dumps({"done": now.isoformat()}).encode())
+            mark_done(memory.home, now)
     return 0
 
 
 def _print_due(found: Sequence[Due], since: datetime, options: argparse.Namespace) -> None:
     if options.json:
-        output.dump([_due_value(one) for one in found])
+        output.dump([as_value(one) for one in found])
         return
     if not found:
         output.say(f"Nothing came due since {since:%Y-%m-%d %H:%M}.")
@@ -52,31 +48,11 @@ def _print_due(found: Sequence[Due], since: datetime, options: argparse.Namespac
     output.say(BEGIN)
 
 
-def _due_value(one: Due) -> dict[str, Any]:
-    return {
-        "topic": one.topic.name,
-        "at": one.at.isoformat(),
-        "schedule": one.schedule,
-        "path": one.topic.path,
-        "agents": one.topic.agents,
-    }
-
-
 def _last_done(memory: Memory, now: datetime) -> datetime:
-    try:
-        text = (memory.home.private / "due.json").read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return _before(now, _FIRST)
-    except (OSError, ValueError):
-        text = ""
-    try:
-        done = datetime.fromisoformat(json.loads(text)["done"]).astimezone(now.tzinfo)
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        done = None
-    if done is None or done.astimezone(UTC) > now.astimezone(UTC):
-        output.warn("warning: .tacit/due.json names no moment in the past, so the last 24 hours count.")
-        return _before(now, _FIRST)
-    return done
+    done = last_done(memory.home, now)
+    if done.doubt:
+        output.warn(f"warning: {done.doubt}")
+    return done.at
 
 
 _SPAN = re.compile(r"(\d{1,4}) ?(minute|hour|day|week)s?(?: ago)?")
@@ -85,7 +61,7 @@ _SPAN = re.compile(r"(\d{1,4}) ?(minute|hour|day|week)s?(?: ago)?")
 def _moment(text: str, now: datetime) -> datetime:
     span = _SPAN.fullmatch(text)
     if span:
-        return _before(now, timedelta(**{f"{span[2]}s": int(span[1])}))
+        return before(now, timedelta(**{f"{span[2]}s": int(span[1])}))
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     days = {"today": 0, "yesterday": 1}
     if text in days:
@@ -96,8 +72,3 @@ def _moment(text: str, now: datetime) -> datetime:
     except (ValueError, OverflowError):
         hint = "Write 2026-02-16, 2026-02-16T08:00, 2 hours, 3 days, today or yesterday."
         raise UsageError(f"{text!r} is no moment. {hint}") from None
-
-
-def _before(now: datetime, span: timedelta) -> datetime:
-    """By the time that passes and not by the clock on the wall, which jumps twice a year."""
-    return (now.astimezone(UTC) - span).astimezone(now.tzinfo)

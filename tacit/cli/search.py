@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import asdict
 from datetime import date
 
-from tacit.app import open_home
 from tacit.cli import output
 from tacit.cli.dispatch import home_option, json_option, words
+from tacit.client import connect
 from tacit.model.search import AUDIENCES, CATEGORIES, Found, Hit, Scope, Why
+from tacit.text.wire import found_form, hit_form
 
 _LONGEST_LINE = 5000  # a path may have 4096 bytes
 
@@ -55,12 +55,12 @@ def run(options: argparse.Namespace) -> int:
         under=options.under.removeprefix("./"),
         archived=options.archived,
     )
-    memory = open_home(options.home, recover=False)
-    found = memory.find(" ".join(options.query), scope, options.limit)
+    with connect(options.home, warn=output.warn, recover=False) as client:
+        found = client.find(" ".join(options.query), scope, options.limit)
     for note in found.degraded:
         output.warn(f"tacit: {note}")
     if options.json:
-        output.dump(_explained(found) if options.explain else [_hit(hit) for hit in found.hits])
+        output.dump(found_form(found) if options.explain else [hit_form(hit) for hit in found.hits])
     else:
         _print(found, options.explain)
     return 0
@@ -77,40 +77,6 @@ def _day(text: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a day; write it as 2026-02-16") from None
-
-
-# JSON
-
-
-def _hit(hit: Hit) -> dict[str, object]:
-    return {
-        "path": hit.path,
-        "lines": list(hit.lines),
-        "snippet": hit.snippet,
-        "text": hit.text,
-        "score": hit.score,
-        "category": hit.category,
-        "date": hit.day,
-        "speaker": hit.speaker,
-        "turn": hit.turn,
-        "title": hit.title,
-        "section": list(hit.section),
-        "archived": hit.archived,
-        "why": {key: value for key, value in asdict(hit.why).items() if value is not None},
-    }
-
-
-def _explained(found: Found) -> dict[str, object]:
-    trace = {**found.trace}
-    scope = trace.pop("scope", None)
-    if isinstance(scope, Scope):
-        trace["scope"] = {key: str(value) for key, value in asdict(scope).items() if value}
-    return {
-        "hits": [_hit(hit) for hit in found.hits],
-        "channels": list(found.channels),
-        "degraded": list(found.degraded),
-        "trace": trace,
-    }
 
 
 # Terminal

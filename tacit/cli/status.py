@@ -1,16 +1,25 @@
-"""Where things stand: the home, its branch, its sessions, what waits for a commit. Runs no git and parses no
-YAML, so it answers at once; `tacit doctor` looks closer."""
+"""Where things stand: the home, its branch, its sessions, what waits for a commit, the daemon, and whose
+conversations are left alone. Runs no git and parses no YAML, so it answers at once; `tacit doctor` looks
+closer."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Iterator
 
 from tacit.cli import output
 from tacit.cli.dispatch import home_option, json_option
+from tacit.net.local import Unreachable, ask, socket_path
 from tacit.store import overview
 from tacit.store.home import locate
+
+TYPE_CHECKING = False  # as in typing, which would cost every command several milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+_ASK = 1.0  # seconds for an answer of the daemon
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,12 +30,50 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     home = locate(options.home, os.environ).require()
     seen = overview.look(home)
+    health = _health(seen)
+    settings = _settings(seen, health)
+    problems = _problems(seen, health)
     if options.json:
         sessions = [{"session_id": name, "path": path or None} for name, path in seen.open]
-        output.dump({**vars(seen), "open": sessions})
+        more = {"answers": health is not None} if seen.daemon is not None else {}
+        daemon = None if seen.daemon is None else {**seen.daemon, **more}
+        output.dump(
+            {**vars(seen), "open": sessions, "daemon": daemon, "settings": settings, "problems": problems}
+        )
         return 0
-    output.table(_rows(seen), indent="")
+    rows = [*_rows(seen), *_daemon_rows(seen, problems), *_setting_rows(settings)]
+    output.table(rows, indent="")
     return 0
+
+
+def _health(seen: overview.Overview) -> dict[str, Any] | None:
+    """What the daemon itself says; None where it does not answer."""
+    if seen.daemon is None:
+        return None
+    try:
+        status, body = ask(socket_path(seen.home), "GET", "/v1/health", b"", _ASK)
+        told = json.loads(body)
+    except (Unreachable, ValueError):
+        return None
+    return told if status == 200 and isinstance(told, dict) else None
+
+
+def _problems(seen: overview.Overview, health: dict[str, Any] | None) -> list[str]:
+    if seen.daemon is not None and health is None:
+        starts = "The daemon does not answer" if seen.daemon else "The daemon is starting"
+        return [f"{starts}. Look at .tacit/daemon.log"]
+    told = health.get("problems") if health else None
+    return [str(one) for one in told] if isinstance(told, list) else []
+
+
+def _settings(seen: overview.Overview, health: dict[str, Any] | None) -> dict[str, object] | None:
+    """As they are in force. The daemon has read the config; without it, the config is only glanced at."""
+    if seen.daemon is None:
+        return seen.settings
+    try:
+        return {f"{one}.{key}": value for one in ("inject", "capture") for key, value in health[one].items()}  # type: ignore[index]
+    except (TypeError, KeyError, AttributeError):
+        return None
 
 
 def _rows(seen: overview.Overview) -> Iterator[tuple[str, str]]:
@@ -43,3 +90,37 @@ def _rows(seen: overview.Overview) -> Iterator[tuple[str, str]]:
         yield "left open", f"{path} (a crash; the next command seals it)"
     for path in seen.waiting:
         yield "waiting", f"{path} (sealed; `tacit run commit` commits it)"
+
+
+def _daemon_rows(seen: overview.Overview, problems: list[str]) -> Iterator[tuple[str, str]]:
+    daemon = seen.daemon
+    if daemon is None:
+        yield "daemon", "does not run (`tacit serve` starts it)"
+    elif daemon:
+        port = f" and 127.0.0.1:{daemon.get('tcp')}" if daemon.get("tcp") else ""
+        where = f"on {daemon.get('socket')}{port}"
+        yield "daemon", f"process {daemon.get('pid')} since {daemon.get('started')} {where}"
+    if seen.spool:
+        yield "spool", f"{output.plural(seen.spool, 'record')} for the daemon to take"
+    for problem in problems:
+        yield "problem", problem
+
+
+def _setting_rows(settings: dict[str, object] | None) -> Iterator[tuple[str, str]]:
+    if settings is None:
+        yield "inject", "see: tacit config"
+        yield "capture", "see: tacit config"
+        return
+    lanes = _names(settings.get("inject.lanes"))
+    on = f"lanes {lanes}" if lanes else "no lanes"
+    yield "inject", _but_not(on if settings.get("inject.enabled") else "off", settings, "inject")
+    yield "capture", _but_not("on" if settings.get("capture.enabled") else "off", settings, "capture")
+
+
+def _but_not(what: str, settings: dict[str, object], section: str) -> str:
+    left_out = _names(settings.get(f"{section}.exclude_agents"))
+    return f"{what}; never for {left_out}" if left_out else what
+
+
+def _names(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else ""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import struct
 from collections.abc import Iterator
 
+from tacit.store import spool
 from tacit.store.home import CONVERSATIONS, NOTE_FOLDERS, Home
 from tacit.store.listing import walk
 
@@ -25,6 +27,9 @@ class Overview:
     open: list[tuple[str, str]]  # id and path; no path before the first message
     left_open: list[str]
     waiting: list[str]
+    daemon: dict[str, object] | None  # what it says of itself; empty while it starts; None: none runs
+    spool: int  # records that wait for a daemon
+    settings: dict[str, object] | None  # who is left out; None: the config is not written plainly enough
 
 
 def look(home: Home) -> Overview:
@@ -39,6 +44,9 @@ def look(home: Home) -> Overview:
     seen.notes = len(notes)
     seen.edited = _edited(root, [(path, info) for path, info in notes if info.st_mtime > moved])
     seen.open, seen.left_open, seen.waiting = _sessions(root)
+    seen.daemon = _daemon(root)
+    seen.spool = spool.waiting(root)
+    seen.settings = settings(_read(str(home.config)))
     return seen
 
 
@@ -158,3 +166,121 @@ def _is_held(fd: int) -> bool:
     except BlockingIOError:
         return True
     return False
+
+
+# ---------------------------------------------------------------- the daemon
+
+
+def _daemon(root: str) -> dict[str, object] | None:
+    """By its lock, which dies with it: files that a daemon left behind say nothing."""
+    try:
+        with open(f"{root}/.tacit/daemon.lock", "rb") as lock:
+            if not _is_held(lock.fileno()):
+                return None
+    except OSError:
+        return None
+    try:
+        said = json.loads(_read(f"{root}/.tacit/daemon.json"))
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+# ---------------------------------------------------------------- a few settings
+
+
+# With their defaults.
+SETTINGS: dict[str, object] = {
+    "inject.enabled": True,
+    "inject.lanes": ["bootstrap", "runtime"],
+    "inject.exclude_agents": [],
+    "capture.enabled": True,
+    "capture.exclude_agents": [],
+}
+LANES = ("bootstrap", "runtime", "file", "daily")
+_SECTION = re.compile(r"([A-Za-z_][A-Za-z0-9_]*):(?: .*)?")
+_KEY = re.compile(r"( +)([A-Za-z_][A-Za-z0-9_]*):(?: +([A-Za-z0-9_., \[\]-]*?))?(?: +#.*)?")
+_ITEM = re.compile(r" *- +([A-Za-z0-9_-]+)(?: +#.*)?")
+_QUOTED = re.compile(r"'[^']*'|\"[^\"\\]*\"")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_NO_WORDS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
+
+
+def settings(text: str) -> dict[str, object] | None:
+    """Some settings of a config that is written as plainly as `tacit init` writes it. None for every other
+    form, however right it may be: YAML is not read here, and a wrong answer is worse than none."""
+    found: dict[str, object] = {}
+    sections: dict[str, list[str]] = {}
+    name = ""
+    for line in text.split("\n"):
+        if not line.strip(" ") or line.lstrip(" ").startswith("#"):
+            continue
+        if not _is_closed(line):
+            return None
+        if line[0] != " ":
+            begun = _SECTION.fullmatch(line)
+            if begun is None or begun[1] in sections:
+                return None
+            name = begun[1]
+        if not name:  # the whole config is indented
+            return None
+        sections.setdefault(name, []).append(line)
+    for name in ("inject", "capture"):
+        if not _take_section(found, name, sections.get(name, [f"{name}:"])):
+            return None
+    return {name: found.get(name, default) for name, default in SETTINGS.items()}
+
+
+def _is_closed(line: str) -> bool:
+    """Whether nothing in it can reach into the next line: no quote, bracket or block stays open."""
+    bare = _QUOTED.sub("", line).partition(" #")[0]
+    odd = any(ch in bare for ch in "'\"&*!|>%@`\ufffd") or not line.isprintable()
+    return not odd and all(bare.count(one) == bare.count(other) for one, other in ("[]", "{}"))
+
+
+def _take_section(found: dict[str, object], section: str, lines: list[str]) -> bool:
+    """Whether it is certain what is meant."""
+    if lines[0].partition(" #")[0].rstrip(" ") != f"{section}:":
+        return False
+    indent, name = "", ""
+    for line in lines[1:]:
+        item, key = _ITEM.fullmatch(line), _KEY.fullmatch(line)
+        if item is not None:
+            if not name or not _add_item(found, name, item[1]):
+                return False
+            continue
+        if key is None or key[1] != (indent := indent or key[1]) or found.get(name) == []:
+            return False
+        name = f"{section}.{key[2]}"
+        if name in found or not _take(found, name, key[3] or ""):
+            return False
+        name = "" if key[3] else name  # only a key without a value can have items below it
+    return found.get(name) != []
+
+
+def _take(found: dict[str, object], name: str, value: str) -> bool:
+    default = SETTINGS.get(name)
+    if default is None:
+        found[name] = value
+        return True
+    if isinstance(default, bool):
+        found[name] = value == "true"
+        return value in ("true", "false")
+    items = [item.strip(" ") for item in value[1:-1].split(",")] if value not in ("", "[]") else []
+    found[name] = items
+    is_list = not value or (value[0] == "[" and value[-1] == "]")
+    return is_list and len(set(items)) == len(items) and all(_is_word(name, item) for item in items)
+
+
+def _add_item(found: dict[str, object], name: str, item: str) -> bool:
+    items = found[name]
+    if not isinstance(items, list):  # of a setting that nobody asks about
+        return name not in SETTINGS
+    items.append(item)
+    return _is_word(name, item) and items.count(item) == 1
+
+
+def _is_word(name: str, item: str) -> bool:
+    if name == "inject.lanes":
+        return item in LANES
+    return _WORD.fullmatch(item) is not None and item.lower() not in _NO_WORDS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tacit.model.topics import Topic
 
@@ -20,6 +20,17 @@ class Due(NamedTuple):
     topic: Topic
     at: datetime  # the last time
     schedule: str
+
+
+def as_value(one: Due) -> dict[str, Any]:
+    """For who reads JSON."""
+    return {
+        "topic": one.topic.name,
+        "at": one.at.isoformat(),
+        "schedule": one.schedule,
+        "path": one.topic.path,
+        "agents": one.topic.agents,
+    }
 
 
 def due(topics: Iterable[Topic], since: datetime, until: datetime) -> list[Due]:

@@ -10,10 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tacit import config as configuration
+from tacit.config import Config
+from tacit.config.keys import flatten
+from tacit.errors import ConfigError
 from tacit.memory import Memory
-from tacit.store.home import Home
-from tacit.store.overview import Overview, look
+from tacit.store import spool
+from tacit.store.files import locked
+from tacit.store.home import CONFIG, Home
+from tacit.store.overview import LANES, SETTINGS, Overview, look, settings
 
 if TYPE_CHECKING:
     from tests.conftest import Tacit
@@ -183,5 +191,138 @@ def test_status_is_aligned_and_tells_ids_and_paths_of_open_sessions(tacit: Tacit
     assert tacit("capture", "message", "ses_2", "user", "hello").code == 0
     lines = tacit("status").stdout.splitlines()
     (path,) = [session["path"] for session in json.loads(tacit("status", "--json").stdout)["open"][1:]]
-    assert lines[4:] == ["open         ses_1  (no message yet)", f"open         ses_2  {path}"]
+    assert lines[4:6] == ["open         ses_1  (no message yet)", f"open         ses_2  {path}"]
     assert {line[:13].rstrip().islower() for line in lines} == {True}
+
+
+# ---------------------------------------------------------------- the daemon
+
+
+def test_a_daemon_runs_while_its_lock_is_held_whatever_files_say(home: Path) -> None:
+    private = home / ".tacit"
+    assert seen(home).daemon is None
+    (private / "daemon.json").write_text(json.dumps({"pid": 1, "tcp": None}))
+    assert seen(home).daemon is None
+    with locked(private / "daemon.lock"):
+        assert seen(home).daemon == {"pid": 1, "tcp": None}
+        for odd in ("", "{", "[]", "5"):
+            (private / "daemon.json").write_text(odd)
+            assert seen(home).daemon == {}
+    assert seen(home).daemon is None
+
+
+def test_what_waits_for_a_daemon_is_counted(home: Path) -> None:
+    assert seen(home).spool == 0
+    spool.add(home, "message", {"text": "x"})
+    assert seen(home).spool == 1
+
+
+# ---------------------------------------------------------------- a few settings
+
+
+def in_force(text: str) -> dict[str, object] | None:
+    """As the program itself reads them."""
+    try:
+        loaded = configuration.parse(text, where=CONFIG, environ={}, trusted=True)
+    except ConfigError:
+        return None
+    values = flatten(loaded.config)
+    return {name: _listed(values[name]) for name in SETTINGS}
+
+
+def _listed(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def test_the_defaults_and_the_lanes_are_those_of_the_config() -> None:
+    assert in_force("") == SETTINGS
+    assert {name.partition(".")[2] for name in SETTINGS} == {"enabled", "lanes", "exclude_agents"}
+    assert in_force(f"inject:\n  lanes: [{', '.join(LANES)}]\n") is not None
+    assert Config().inject.lanes == ("bootstrap", "runtime")
+
+
+def test_what_tacit_init_writes_is_read_at_a_glance(home: Path) -> None:
+    assert settings(configuration.starter()) == SETTINGS
+    assert seen(home).settings == SETTINGS
+
+
+PLAIN = [
+    "inject:\n  exclude_agents: [a, b-c]\n  lanes: [file]  # only\ncapture:\n  enabled: false\n",
+    "inject:\n    lanes:\n    - file\n    - daily\n    exclude_agents:\n      - mole # digs\n",
+    "capture: # mine\n  exclude_agents: []\n\n# it's \"odd\ninject:\n  deadline_ms: 300\n  enabled: true\n",
+    "timezone: 'UTC'\nsessions:\n  group_chat: {files: [SOUL.md], audience: group}\n",
+    "watchers:\n  gate_model: null\nlifecycle:\n  pruning_schedule: '0 0 * * 0'\n",
+    "inject:\n  lanes: []\n",
+]
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_plain_settings_are_read_at_a_glance(text: str) -> None:
+    assert settings(text) is not None
+    assert settings(text) == in_force(text)
+
+
+NOT_PLAIN = [
+    "inject: {enabled: false}\n",
+    "inject:\n  enabled: no\n",
+    "inject:\n  exclude_agents: ['a', b]\n",
+    "inject:\n  exclude_agents: a\n",
+    "inject:\n  exclude_agents: [a,\n    b]\n",
+    "inject:\n  exclude_agents:\n",
+    "inject:\n  exclude_agents: [$WHO]\n",
+    "inject:\n  lanes: [sidewalk]\n",
+    "inject:\n  lanes: &l [file]\n",
+    "inject:\n  <<: {enabled: false}\n",
+    "inject:\n  enabled: true\n  enabled: false\n",
+    "inject:\n  enabled: true\ninject:\n  enabled: false\n",
+    '"inject":\n  enabled: false\n',
+    "timezone: |\n  UTC\ninject:\n  enabled: true\n",
+    "timezone: 'UTC\ninject:\n  enabled: false\n'\n",
+    "owners: [\ninject:\n  enabled: false\n]\n",
+    "---\ninject:\n  enabled: false\n",
+    "inject:\n\tenabled: false\n",
+    "inject:\n  enabled: false\r\n",
+    "inject:\n  more:\n    enabled: false\n",
+    " inject:\n  enabled: false\n",
+    "{inject: {enabled: false}}\n",
+    "\ufeffinject:\n  enabled: false\n",
+]
+
+
+@pytest.mark.parametrize("text", NOT_PLAIN)
+def test_everything_else_is_left_to_who_reads_yaml(text: str) -> None:
+    assert settings(text) is None
+
+
+_PIECES = st.sampled_from(
+    [
+        *(line for text in PLAIN + NOT_PLAIN for line in text.split("\n")),
+        *(
+            "inject:",
+            "capture:",
+            "  enabled: true",
+            "  enabled: false",
+            "  lanes: [file]",
+            "  - a",
+            "    - b",
+        ),
+        *(
+            "  exclude_agents:",
+            "  exclude_agents: [x]",
+            "timezone: UTC",
+            "- a",
+            "  # x",
+            "",
+            "'",
+            "[",
+            "]",
+            "}",
+        ),
+    ]
+)
+
+
+@given(st.lists(_PIECES, max_size=12).map("\n".join))
+def test_a_glance_never_tells_anything_else_than_the_config_does(text: str) -> None:
+    glanced, meant = settings(text), in_force(text)
+    assert glanced is None or meant is None or glanced == meant

@@ -1,0 +1,461 @@
+"""class Work: what a daemon does beside answering.
+
+A follower keeps the index true, with a Searcher of its own, so that no turn waits for indexing. Everything
+else is a table of jobs, run now and then by two threads: `quick` for what touches files, `git` for what may
+take long.
+
+What must stay true:
+- no job ends its thread: what it raises is logged, shown and tried again, later each time;
+- a clock that somebody sets changes nothing: jobs are timed by one that cannot be set;
+- where the home is gone nothing is done and nothing is made; when it is back, everything goes on.
+"""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import NamedTuple
+
+from tacit.api import OPERATIONS, Served
+from tacit.app import load_config, parts_of, zone_of
+from tacit.config import Config
+from tacit.daemon.log import Log
+from tacit.daemon.metrics import Metrics
+from tacit.errors import HomeError, TacitError, UsageError
+from tacit.memory import Memory
+from tacit.memory.live import steady
+from tacit.search.follow import follow
+from tacit.search.searcher import Indexed, Searcher
+from tacit.store import due as due_file
+from tacit.store import spool
+from tacit.store.home import Home
+from tacit.store.listing import INDEXED
+from tacit.text.wire import Json
+from tacit.watch.due import MACHINE, Due, as_value, due
+
+SPOOLED = ("message", "tool", "end_session")  # what a host may leave in the spool
+_WAIT = 1.0  # seconds after which a thread looks again which job has its time
+_LONGEST_PAUSE = 300.0  # seconds between two tries of a job that fails
+_FIRST_DRAIN = 10.0  # seconds that what was spooled may take before the daemon answers
+_NOT_YET = "the first look at the files is not done yet"  # and that is no problem
+_MANY = 100  # files that are indexed at once
+_FIRST_NOTES = 60.0  # seconds after the start
+
+
+class Job(NamedTuple):
+    name: str
+    every: Callable[[], float]  # seconds
+    run: Callable[[], str]  # returns what still waits and why, in words; empty: all is done
+    thread: str = "quick"
+    first: float = 0.0  # seconds after the start
+
+
+class Ran:
+    """How a job went."""
+
+    def __init__(self, job: Job, now: float) -> None:
+        self.job = job
+        self.next = now + job.first
+        self.last: datetime | None = None
+        self.seconds = 0.0
+        self.runs = 0
+        self.failures = 0  # in a row
+        self.error = ""
+        self.waiting = ""
+
+    def pause(self) -> float:
+        """Until the next time: longer with every failure."""
+        every = self.job.every()
+        longer = every * 2.0 ** min(16, self.failures + bool(self.waiting))
+        return max(every, min(_LONGEST_PAUSE, longer))
+
+    def as_value(self) -> Json:
+        value: Json = {
+            "runs": self.runs,
+            "last": self.last.isoformat() if self.last else None,
+            "seconds": round(self.seconds, 4),
+        }
+        if self.failures:
+            value |= {"error": self.error, "failures": self.failures}
+        return value | ({"waiting": self.waiting} if self.waiting else {})
+
+
+class Enough(Exception):
+    """The time for it is over; the rest is for the next time."""
+
+
+class Work:
+    def __init__(
+        self,
+        served: Served,
+        log: Log,
+        *,
+        reopened: Callable[[Config], Memory],
+        clock: Callable[[], float] = steady,
+        warn: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        """`reopened`: the same home with another config, ready to answer. `warn`: for what an operator must
+        see, also where the log is gone with the home."""
+        self.served = served  # replaced when the config changes
+        self._home: Home = served.memory.home
+        self._log, self._reopened, self._clock, self._warn = log, reopened, clock, warn
+        self._stop = threading.Event()
+        self._turn_follower = threading.Event()
+        self._wake = {name: threading.Event() for name in ("quick", "git")}
+        self._threads: list[threading.Thread] = []
+        self._config_stamp = self._stamp()
+        self._config_trouble = ""
+        self._following = _NOT_YET
+        self._is_gone = False
+        self._due: list[Due] = []
+        self._due_total = 0
+        self._due_doubt = ""
+        self._taken = 0
+        self._drain_until: float | None = None
+        self._noted = False
+        self._operations = {one.name: one for one in OPERATIONS if one.name in SPOOLED}
+        self.jobs = [Ran(job, clock()) for job in self._table()]
+
+    def _table(self) -> Iterator[Job]:
+        yield Job("config", lambda: 2.0, self._reload_if_changed)
+        yield Job("spool", lambda: 2.0, self._drain)
+        yield Job("let_go", lambda: 5.0, self._let_go)
+        yield Job("idle", lambda: 60.0, self._seal_idle)
+        yield Job("due", lambda: 30.0, self._look_what_is_due)
+        yield Job("commit", lambda: 2.0, self._commit_ended, "git")
+        yield Job("notes", self._interval, self._commit_notes, "git", _FIRST_NOTES)
+
+    # ------------------------------------------------------------ life
+
+    def start(self) -> None:
+        loops = {f"tacit-{name}": lambda name=name: self._loop(name) for name in self._wake}
+        for name, loop in {**loops, "tacit-follow": self._follow_on}.items():
+            thread = threading.Thread(target=loop, name=name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def stop(self, seconds: float = 10.0) -> bool:
+        """Finish: no session is sealed, what was ended is committed, within this time. Whether it was."""
+        self._stop.set()
+        self._turn_follower.set()
+        for event in self._wake.values():
+            event.set()
+        until = self._clock() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, until - self._clock()))
+        late = [thread.name for thread in self._threads if thread.is_alive()]
+        if late:
+            self._log.say("warning", "work_stopped_early", threads=" ".join(late))
+        self.served.live.close()
+        return not late
+
+    def reload(self) -> None:
+        """Look at the config now."""
+        self._config_stamp = None
+        self._now("config")
+
+    def _now(self, name: str) -> None:
+        for ran in self.jobs:
+            if ran.job.name == name:
+                ran.next = 0.0
+                self._wake[ran.job.thread].set()
+
+    def _loop(self, thread: str) -> None:
+        mine = [ran for ran in self.jobs if ran.job.thread == thread]
+        while not self._stop.is_set():
+            for ran in mine:
+                if ran.next <= self._clock() and not self._stop.is_set():
+                    self.run(ran)
+            soonest = min(ran.next for ran in mine) - self._clock()
+            self._wake[thread].wait(min(_WAIT, max(0.01, soonest)))
+            self._wake[thread].clear()
+        if thread == "git":
+            self.run(next(ran for ran in mine if ran.job.name == "commit"))
+
+    def run(self, ran: Ran) -> None:
+        """One job, now. Whatever happens in it, the others go on."""
+        begun = self._clock()
+        ran.last = self.served.memory.moment()
+        try:
+            self._home.require()
+            self._home_is(gone=False)
+            ran.waiting = ran.job.run()
+        except HomeError as error:
+            self._home_is(gone=True)
+            self._failed(ran, str(error), "")
+        except (TacitError, OSError) as error:
+            self._failed(ran, str(error), "")
+        except Exception as error:  # noqa: BLE001 - the edge of a loop that must go on
+            self._failed(ran, f"{type(error).__name__}: {error}", traceback.format_exc())
+        else:
+            if ran.failures:
+                self._log.say("info", "job_recovered", job=ran.job.name, failures=ran.failures)
+            ran.failures, ran.error = 0, ""
+        ran.runs += 1
+        ran.seconds = self._clock() - begun
+        ran.next = self._clock() + ran.pause()
+
+    def _failed(self, ran: Ran, error: str, trace: str) -> None:
+        # The same again is not said again: a full disk must not fill the log too.
+        if error != ran.error and not self._is_gone:
+            self._log.say(
+                "error", "job_failed", job=ran.job.name, error=error, **({"trace": trace} if trace else {})
+            )
+        ran.failures, ran.error = ran.failures + 1, error
+
+    def _home_is(self, *, gone: bool) -> None:
+        if gone != self._is_gone:
+            self._is_gone = gone
+            self._log.say("error" if gone else "info", "home_gone" if gone else "home_back")
+            self._warn(f"{self._home.root} is gone; nothing is kept until it is back." if gone else
+                       f"{self._home.root} is back.")  # fmt: skip
+
+    # ------------------------------------------------------------ following
+
+    def _follow_on(self) -> None:
+        while not self._stop.is_set():
+            self._turn_follower.clear()
+            searcher = Searcher(self._home, parts_of(self.served.memory.config))
+            try:
+                stop = _Either(self._stop, self._turn_follower)
+                for done in follow(searcher, str(self._home.root), INDEXED, stop, self._looked):
+                    self._indexed(done)
+            except Exception as error:  # noqa: BLE001 - the edge of a loop that must go on
+                self._log.say("error", "following_failed", error=error, trace=traceback.format_exc())
+                self._looked(f"following failed: {error}")
+                self._stop.wait(10.0)
+            finally:
+                searcher.close()
+
+    def _looked(self, trouble: str) -> None:
+        """Called after every look, so that an index that was made anew counts as followed again."""
+        present = self.served.memory.turns.present
+        if not trouble:
+            present.refresh()
+        present.followed = not trouble
+        if trouble != self._following:
+            self._following = trouble
+            self._log.say("warning" if trouble else "info", "following", trouble=trouble)
+
+    def _indexed(self, done: Indexed) -> None:
+        """Every message changes a file; only what is out of the ordinary is worth a line."""
+        report = done.report
+        if report.read + report.gone >= _MANY or report.failed:
+            self._log.say("info", "indexed", read=report.read, gone=report.gone, failed=len(report.failed))
+
+    @property
+    def is_followed(self) -> bool:
+        return not self._following
+
+    # ------------------------------------------------------------ the config
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        try:
+            info = self._home.config.stat()
+        except OSError:
+            return None
+        return info.st_mtime_ns, info.st_size, info.st_ino
+
+    def _reload_if_changed(self) -> str:
+        """A broken file changes nothing: what was in force stays so, and it is said."""
+        stamp = self._stamp()
+        if stamp != self._config_stamp:
+            self._config_stamp = stamp
+            try:
+                config = load_config(self._home).config
+            except TacitError as error:
+                self._config_trouble = f"{error} Until it is mended, the settings from before hold."
+                self._log.say("error", "config_broken", error=error)
+                self._warn(self._config_trouble)
+                return ""
+            self._config_trouble = ""
+            if config != self.served.memory.config:
+                self._swap(config)
+        return ""
+
+    def _swap(self, config: Config) -> None:
+        old = self.served.memory
+        new = self._reopened(config)
+        new.turns.present.followed = self.is_followed and config.search == old.config.search
+        self.served.live.use(new)
+        self.served = Served(new, self.served.live)
+        if config.search != old.config.search:
+            self._following = _NOT_YET
+            self._turn_follower.set()
+        if "searcher" in old.__dict__:
+            old.searcher.close()
+        self._log.say("info", "config_reloaded")
+
+    # ------------------------------------------------------------ what hosts left in the spool
+
+    def drain_first(self) -> None:
+        """Before anything is answered, so that what was said first is kept first."""
+        self._drain_until = self._clock() + _FIRST_DRAIN
+        self.run(next(ran for ran in self.jobs if ran.job.name == "spool"))
+        self._drain_until = None
+
+    def _drain(self) -> str:
+        def take(record: spool.Record) -> None:
+            if self._stop.is_set() or (self._drain_until is not None and self._clock() > self._drain_until):
+                raise Enough
+            self._take(record)
+
+        done = spool.drain(self._home.root, take)
+        self._taken += done.taken
+        if done.taken or done.aside:
+            self._log.say("info", "drained", taken=done.taken, aside=len(done.aside))
+        for why in done.aside[:10]:
+            self._log.say("warning", "set_aside", why=why)
+        if done.stopped is not None and not isinstance(done.stopped, Enough):
+            raise done.stopped
+        return ""
+
+    def _take(self, record: spool.Record) -> None:
+        operation = self._operations.get(record.operation)
+        if operation is None:
+            raise UsageError(f"{record.operation[:40]!r} is nothing that waits for a daemon.")
+        try:
+            operation.run(self.served, record.body)
+        except HomeError as error:
+            raise OSError(str(error)) from error  # a home that is gone for a while refuses nothing for ever
+
+    # ------------------------------------------------------------ sessions
+
+    def _let_go(self) -> str:
+        self.served.live.let_go_quiet()
+        return ""
+
+    def _seal_idle(self) -> str:
+        sealed = self.served.live.seal_idle()
+        if sealed:
+            self._log.say("info", "sealed_idle", sessions=len(sealed))
+        return ""
+
+    def _commit_ended(self) -> str:
+        done = self.served.live.commit_ended()
+        if done is None:
+            return ""
+        if done.commits or done.sealed:
+            self._log.say("info", "committed", commits=len(done.commits), sealed_after_crash=len(done.sealed))
+        for problem in done.problems:
+            self._log.say("warning", "problem", problem=problem)
+        return done.waiting if self.served.memory.config.git.auto_commit else ""
+
+    # ------------------------------------------------------------ notes
+
+    def _interval(self) -> float:
+        return self.served.memory.config.lifecycle.commit_interval_minutes * 60.0
+
+    def _commit_notes(self) -> str:
+        """Commit what changed, tag the day and the week. Soon after the start only if that is overdue."""
+        memory, is_first = self.served.memory, not self._noted
+        self._noted = True
+        if not memory.config.git.auto_commit or (is_first and not memory.commit_due()):
+            return ""
+        done = memory.work()
+        if done.changed:
+            self._log.say("info", "worked", commits=len(done.commits), tags=" ".join(done.tags))
+        for problem in done.problems:
+            self._log.say("warning", "problem", problem=problem)
+        return done.waiting
+
+    # ------------------------------------------------------------ schedules
+
+    def due(self, *, done: bool = False) -> list[Json]:
+        """Topics whose schedules came due since somebody last said `done`."""
+        memory = self.served.memory
+        if not done:
+            return [as_value(one) for one in self._came_due(memory)]
+        with due_file.marking(self._home):
+            now = self._wall(memory)
+            found = self._came_due(memory, now)
+            due_file.mark_done(self._home, now)
+        self._due = []
+        return [as_value(one) for one in found]
+
+    def _wall(self, memory: Memory) -> datetime:
+        return memory.moment().astimezone(zone_of(memory.config) or MACHINE)
+
+    def _came_due(self, memory: Memory, now: datetime | None = None) -> list[Due]:
+        now = now or self._wall(memory)
+        since = due_file.last_done(self._home, now)
+        self._due_doubt = since.doubt
+        return due(memory.turns.topics().topics, since.at, now)
+
+    def _look_what_is_due(self) -> str:
+        known = {(one.topic.name, one.at) for one in self._due}
+        self._due = self._came_due(self.served.memory)
+        for one in self._due:
+            if (one.topic.name, one.at) not in known:
+                self._due_total += 1
+                self._log.say("info", "topic_due", topic=one.topic.name, at=one.at.isoformat())
+        return ""
+
+    # ------------------------------------------------------------ what others are told
+
+    def about(self) -> Json:
+        """For /v1/health and `tacit status`."""
+        config = self.served.memory.config
+        return {
+            "jobs": {ran.job.name: ran.as_value() for ran in self.jobs},
+            "followed": self.is_followed,
+            "spool": spool.waiting(self._home.root),
+            "due": len(self._due),
+            "inject": {
+                "enabled": config.inject.enabled,
+                "exclude_agents": list(config.inject.exclude_agents),
+                "lanes": list(config.inject.lanes),
+            },
+            "capture": {
+                "enabled": config.capture.enabled,
+                "exclude_agents": list(config.capture.exclude_agents),
+            },
+            "problems": self.problems(),
+        }
+
+    def problems(self) -> list[str]:
+        """What an operator should know, in words."""
+        if self._is_gone:
+            return [f"There is no home at {self._home.root} any more. It goes on when it is back."]
+        found = [self._config_trouble] if self._config_trouble else []
+        if self._following not in ("", _NOT_YET):
+            found.append(f"Files are not followed, so turns look for changes themselves: {self._following}.")
+        found += [f"The job {ran.job.name} fails: {ran.error}" for ran in self.jobs if ran.failures]
+        found += [f"The job {ran.job.name} waits: {ran.waiting}." for ran in self.jobs if ran.waiting]
+        if aside := spool.set_aside(self._home.root):
+            found.append(f"{aside} spooled records could not be taken. See .tacit/spool/{spool.ASIDE}.")
+        return found + ([self._due_doubt] if self._due_doubt else [])
+
+    def measure(self, metrics: Metrics) -> None:
+        def of_jobs(value: Callable[[Ran], float]) -> Callable[[], dict[str, float]]:
+            return lambda: {ran.job.name: value(ran) for ran in self.jobs}
+
+        tell = metrics.gauge
+        tell("tacit_job_runs", "Runs of each job.", of_jobs(lambda ran: ran.runs), label="job", quick=True)
+        tell("tacit_job_seconds", "How long the last run of each job took.",
+             of_jobs(lambda ran: ran.seconds), label="job", quick=True)  # fmt: skip
+        tell("tacit_job_failures", "Failures of each job in a row.",
+             of_jobs(lambda ran: ran.failures), label="job", quick=True)  # fmt: skip
+        tell("tacit_followed", "Whether changes of files are followed.",
+             lambda: float(self.is_followed), quick=True)  # fmt: skip
+        tell("tacit_spool_waiting", "Records in the spool.", lambda: spool.waiting(self._home.root))
+        tell("tacit_spool_taken", "Records taken from the spool.", lambda: self._taken, quick=True)
+        tell("tacit_topics_due", "Topics that came due and wait.", lambda: len(self._due), quick=True)
+        tell("tacit_topics_came_due", "Topics that came due.", lambda: self._due_total, quick=True)
+
+
+class _Either(threading.Event):
+    """Set when one of the two is."""
+
+    def __init__(self, *events: threading.Event) -> None:
+        super().__init__()
+        self._events = events
+
+    def is_set(self) -> bool:
+        return any(event.is_set() for event in self._events)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Only the first one is waited for; the other one is seen within a second."""
+        return self._events[0].wait(timeout) or self.is_set()
