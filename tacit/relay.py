@@ -1,0 +1,45 @@
+"""The hook helper: for hosts that run a command per event. It costs close to nothing to start.
+
+    python -S -E -B …/tacit/relay.py turn [--home DIR] [--deadline-ms N] < event.json
+
+Operations: turn, message, tool, session-end. Standard input is the body of the operation, a JSON object;
+`prompt` may stand for `message`, `sessionKey` for `session_key`, `sessionId` for `session_id`. It prints one
+JSON object and exits with 0 within its deadline (250 ms), whatever happens:
+
+    {"continue": true, "additionalContext": "…"}    what this turn is given; without it where there is nothing
+    {"continue": true, "spooled": true}             there is no daemon; kept in .tacit/spool until there is
+    {"continue": true, "reason": "tacit: …"}        what went wrong
+
+Python compiles a script anew each time it is run, so all but the beginning is in tacit.net.event.
+"""
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, NoReturn
+
+if __name__ == "__main__" and "tacit" not in sys.modules:
+    # Run by its path: the package gets its name without being run, and its folder is no place to import from.
+    _package = type(sys)("tacit")
+    _package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
+    sys.modules["tacit"] = _package
+    del sys.path[0]
+
+from tacit.net.event import forward  # noqa: E402
+
+
+def _spool(home: str, operation: str, body: "Mapping[str, Any]") -> None:
+    from tacit.store import spool  # only who finds no daemon needs it
+
+    spool.add(home, operation, body)
+
+
+def entry() -> "NoReturn":
+    forward(sys.argv[1:], _spool)
+
+
+if __name__ == "__main__":
+    entry()

@@ -1,0 +1,415 @@
+"""The hook helper: whatever is wrong, one JSON object, exit 0, in time; and nothing that was said is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tacit as product
+from tacit.api import OPERATIONS, Served
+from tacit.memory.live import Conversations
+from tacit.model.turns import Message, ToolCall
+from tacit.net.local import socket_path
+from tacit.store import spool
+from tests.client.serving import serving
+from tests.memory.homes import QUESTION
+from tests.net.fake import (
+    Behave,
+    answers,
+    drips,
+    floods,
+    hangs,
+    listening,
+    read_request,
+    reply,
+    resets,
+    sends,
+)
+from tests.relay.conftest import RELAY, Relay
+
+RUN = {one.name: one.run for one in OPERATIONS}
+GENEROUS = 15.0  # seconds; its own deadline is far below, and the machine may be busy
+EVENT = {"prompt": "hello", "sessionKey": "agent:main:main"}
+DAEMONS: dict[str, Behave] = {
+    "accepts and never answers": hangs,
+    "drips": drips,
+    "floods": floods,
+    "resets": resets,
+    "closes at once": lambda line, over: None,
+    "garbage": sends(b"\xff\xfe<html>\n"),
+    "truncated JSON": answers(b'{"text":"'),
+    "wrong type": answers(b'{"text":[1]}'),
+    "no text": answers(b"{}"),
+    "a list": answers(b"[1]"),
+    "half an answer": sends(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"),
+    "a long answer": answers(b'{"text":"' + b"x" * 2_000_000 + b'"}'),
+    "a deep answer": answers(b"[" * 200_000),
+    "busy": answers(b'{"error":{"code":"busy","message":"Too much."}}', b"503 Busy"),
+    "a bug": answers(b'{"error":{"code":"bug","message":"Oh."}}', b"500 Oh"),
+    "late": answers(b'{"text":"","skipped":"deadline"}'),
+}
+EVENTS = {
+    "empty": b"",
+    "not JSON": b"{",
+    "two objects": b"{}{}",
+    "binary": bytes(range(256)),
+    "a list": b"[]",
+    "null": b"null",
+    "text": b'"x"',
+    "depth bomb": b"[" * 200_000,
+    "depth bomb in an object": b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
+    "a number without end": b'{"a":' + b"9" * 10_000 + b"}",
+    "40 MB": b'{"prompt":"' + b"x" * 40_000_000 + b'"}',
+    "20 MB": b'{"prompt":"' + b"x" * 20_000_000 + b'"}',
+}
+
+
+@pytest.fixture
+def at(garden: Path) -> Path:
+    return Path(socket_path(str(garden)))
+
+
+def mirror(home: Path, key: str = "agent:main:main") -> Path:
+    name = sha256(key.encode()).hexdigest()[:16]
+    file = home / ".tacit" / "context" / name / "ETHOS_CONTEXT.md"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("what an earlier turn was given")
+    return file
+
+
+def messages(home: Path, path: str) -> list[str]:
+    turns = product.open(home).transcript(path).turns
+    return [turn.text for turn in turns if isinstance(turn, Message)]
+
+
+# ---------------------------------------------------------------- a daemon that works
+
+
+def test_relay_gives_a_turn_what_the_host_lacks(relay: Relay) -> None:
+    with serving(relay.home) as served:
+        said = relay("turn", {"prompt": QUESTION, "sessionKey": "agent:main:telegram:direct:7"})
+        mine = served.memory.inject(QUESTION, session_key="agent:main:telegram:direct:8x", seconds=30)
+    assert "PROCEDUREWORD" in said.json["additionalContext"]
+    assert said.json.keys() == {"continue", "additionalContext"}
+    assert "PROCEDUREWORD" not in mine.text  # another session may see less
+
+
+def test_relay_says_nothing_where_there_is_nothing(relay: Relay) -> None:
+    with serving(relay.home):
+        assert relay("turn", {"message": "ok"}).json == {"continue": True}
+
+
+def test_relay_passes_an_event_on_as_it_is_and_adds_what_it_lacks(relay: Relay, at: Path) -> None:
+    seen: list[Any] = []
+
+    def look(line: socket.socket, over: threading.Event) -> None:
+        head, _, body = read_request(line).partition(b"\r\n\r\n")
+        seen.append((head.split(b" ")[1].decode(), json.loads(body)))
+        line.sendall(reply(b'{"text": "", "session_id": "", "number": 0, "path": null}'))
+
+    with listening(at, look):
+        relay("turn", b' {"prompt": "h\xc3\xa9 \\ud83d", "sessionKey": "k", "deep": [{"a": [1.5, null]}]} \n')
+        relay("turn", {"message": "m", "prompt": "p", "lane": "prompt", "deadline_ms": 7})
+        relay("message", {"text": "x", "id": "mine", "sessionId": "s"})
+        relay("tool", {"name": "read"})
+        relay("session-end", b"{}")
+    (turn, first), (_, second), (message, third), (tool, fourth), (end, fifth) = seen
+    assert (turn, message, tool, end) == ("/v1/turn", "/v1/message", "/v1/tool", "/v1/session/end")
+    assert (first["message"], first["session_key"]) == ("hé \ud83d", "k")
+    assert (first["lane"], first["deep"]) == ("runtime", [{"a": [1.5, None]}])
+    assert 0 < first["deadline_ms"] < 20_000
+    assert second == {"message": "m", "prompt": "p", "lane": "prompt", "deadline_ms": 7}
+    assert third == {"text": "x", "id": "mine", "sessionId": "s", "session_id": "s"}
+    assert len({fourth["id"], fifth["id"], "mine"}) == 3
+
+
+def test_relay_keeps_a_conversation(relay: Relay) -> None:
+    with serving(relay.home) as served:
+        for text in ("One", "Two"):
+            assert relay("message", {"text": text, "session_id": "ses_r"}).json == {"continue": True}
+        relay("tool", {"name": "valve", "summary": "open", "session_id": "ses_r"})
+        relay("session-end", {"session_id": "ses_r"})
+        path = served.memory.last_part("ses_r")
+        assert path is not None
+    turns = product.open(relay.home).transcript(path)
+    assert turns.sealed
+    assert [type(turn) for turn in turns.turns] == [Message, Message, ToolCall]
+    assert spool.waiting(relay.home) == 0
+
+
+def test_relay_needs_no_end_of_its_input(relay: Relay, at: Path) -> None:
+    """A host may write the event and keep the pipe open."""
+    with listening(at, answers(b'{"text": "found"}')):
+        command = [*RELAY, "turn", "--home", str(relay.home), "--deadline-ms", "20000"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+            assert running.stdin is not None
+            assert running.stdout is not None
+            running.stdin.write(b'{"prompt": "hello"}\n')
+            running.stdin.flush()
+            assert json.loads(running.stdout.read())["additionalContext"] == "found"
+
+
+@pytest.mark.parametrize("text", ['"\\\n\t', "ä 🌱 \u2028", "\ud800", "x" * 500_000, "</script>"])
+def test_relay_prints_any_text_as_one_line_of_ascii(relay: Relay, at: Path, text: str) -> None:
+    with listening(at, answers(json.dumps({"text": text}).encode())):
+        said = relay("turn", EVENT)
+    assert said.json["additionalContext"] == text
+    assert said.stdout.isascii()
+    assert said.stdout.count(b"\n") == 1
+
+
+# ---------------------------------------------------------------- bad daemons
+
+
+@pytest.mark.parametrize("behave", DAEMONS.values(), ids=DAEMONS)
+def test_relay_a_bad_daemon_costs_a_turn_nothing_but_its_context(
+    relay: Relay, at: Path, behave: Behave
+) -> None:
+    stale, other = mirror(relay.home), mirror(relay.home, "agent:main:other")
+    began = time.monotonic()
+    with listening(at, behave):
+        said = relay("turn", EVENT, deadline_ms=400)
+    assert time.monotonic() - began < GENEROUS
+    assert said.reason.startswith("tacit: ")
+    assert stale.read_text() == ""
+    assert other.read_text() != ""
+
+
+@pytest.mark.parametrize("behave", DAEMONS.values(), ids=DAEMONS)
+def test_relay_what_a_bad_daemon_did_not_acknowledge_is_spooled(
+    relay: Relay, at: Path, behave: Behave
+) -> None:
+    with listening(at, behave):
+        said = relay("message", {"text": "Keep this", "session_id": "ses_r"}, deadline_ms=3000)
+    assert said.json == {"continue": True, "spooled": True}
+    assert spool.waiting(relay.home) == 1
+
+
+def test_relay_a_stopped_daemon_is_not_waited_for(relay: Relay, at: Path) -> None:
+    code = (
+        "import os, signal, socket, sys; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(8);"
+        "print('up', flush=True); os.kill(os.getpid(), signal.SIGSTOP)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(at)], stdout=subprocess.PIPE) as daemon:
+        assert daemon.stdout is not None
+        daemon.stdout.readline()
+        began = time.monotonic()
+        try:
+            reason = relay("turn", EVENT, deadline_ms=300).reason
+        finally:
+            daemon.kill()
+    assert "no answer" in reason or "deadline" in reason
+    assert time.monotonic() - began < GENEROUS
+
+
+def test_relay_nobody_is_there_in_many_ways(relay: Relay, at: Path) -> None:
+    assert "no daemon" in relay("turn", EVENT).reason
+    with socket.socket(socket.AF_UNIX) as gone:
+        gone.bind(str(at))
+    assert "nobody listens" in relay("turn", EVENT).reason
+    at.unlink()
+    at.mkdir()
+    assert "no socket" in relay("turn", EVENT).reason
+
+
+def test_relay_asks_at_the_socket_that_it_is_told(
+    relay: Relay, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = tmp_path_factory.mktemp("s") / "d.sock"
+    with listening(other, answers(b'{"text": "from there"}')):
+        said = relay("turn", EVENT, env={"TACIT_SOCKET": str(other)})
+    assert said.json["additionalContext"] == "from there"
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS)
+@pytest.mark.parametrize("operation", ["turn", "message"])
+def test_relay_any_input_is_answered(relay: Relay, at: Path, operation: str, event: bytes) -> None:
+    if operation == "message" and event == EVENTS["20 MB"]:
+        event = event[:3_000_000] + b'"}'  # all of it would be cleaned, in seconds that nobody waits for
+    with listening(at, answers(b'{"text": ""}')):
+        said = relay(operation, event, deadline_ms=5000)
+    assert said.json["continue"] is True
+
+
+def test_relay_an_input_that_never_comes_is_not_waited_for(relay: Relay) -> None:
+    command = [*RELAY, "turn", "--home", str(relay.home), "--deadline-ms", "200"]
+    began = time.monotonic()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        said = json.loads(running.stdout.read())
+        assert running.wait(GENEROUS) == 0
+    assert time.monotonic() - began < GENEROUS
+    assert "standard input" in said["reason"]
+
+
+def test_relay_a_turn_that_is_too_long_empties_the_mirror_of_its_session(relay: Relay) -> None:
+    stale = mirror(relay.home, "agent:main:long")
+    event = b'{"sessionKey": "agent:main:long", "prompt": "' + b"x" * 10_000_000 + b'"}'
+    assert "more than" in relay("turn", event).reason
+    assert stale.read_text() == ""
+
+
+@pytest.mark.parametrize("fds", ["0<&-", "0<&- 1>&-", "1>&-", "1>/dev/full", "2>&-"])
+def test_relay_needs_neither_input_nor_output(relay: Relay, fds: str) -> None:
+    command = f"exec {' '.join(RELAY)} turn --home {relay.home} {fds}"
+    assert subprocess.run(["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, timeout=60).returncode == 0
+
+
+def test_relay_one_who_never_reads_cannot_keep_it(relay: Relay, at: Path) -> None:
+    """More than fits into a pipe, and nobody at its other end."""
+    with listening(at, answers(json.dumps({"text": "x" * 300_000}).encode())):
+        command = [*RELAY, "turn", "--home", str(relay.home)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+            assert running.stdin is not None
+            running.stdin.write(b'{"prompt": "hello"}')
+            running.stdin.close()
+            assert running.wait(GENEROUS) == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "",
+        "dance",
+        "turn turn",
+        "turn --colour",
+        "turn --deadline-ms soon",
+        "turn --deadline-ms",
+        "turn --deadline-ms 0",
+        "turn --home",
+    ],
+)
+def test_relay_a_wrong_command_line_is_answered_too(arguments: str) -> None:
+    done = subprocess.run([*RELAY, *arguments.split()], input=b"{}", capture_output=True, timeout=60)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["reason"]
+
+
+@pytest.mark.parametrize(
+    "env", [{"HOME": "", "PATH": ""}, {"LC_ALL": "C", "TZ": "no/where"}, {"PYTHONHOME": "/nowhere"}], ids=str
+)
+def test_relay_needs_nothing_of_the_environment(relay: Relay, at: Path, env: dict[str, str]) -> None:
+    with listening(at, answers(b'{"text": "found"}')):
+        assert relay("turn", EVENT, env=env).json["additionalContext"] == "found"
+
+
+def test_relay_finds_the_home_by_itself(garden: Path, at: Path) -> None:
+    with listening(at, answers(b'{"text": "found"}')):
+        for env in ({"TACIT_HOME": str(garden)}, {"HOME": str(garden.parent)}):
+            if "HOME" in env:
+                (garden.parent / "tacit").symlink_to(garden)
+            done = subprocess.run(
+                [*RELAY, "turn", "--deadline-ms=20000"], input=b"{}", capture_output=True, env=env, timeout=60
+            )
+            assert json.loads(done.stdout)["additionalContext"] == "found"
+
+
+# ---------------------------------------------------------------- the spool
+
+
+def test_relay_what_was_said_without_a_daemon_is_all_kept_once_when_it_is_back(relay: Relay) -> None:
+    """Each is said by a process of its own, as a host would start it."""
+    for number in range(10):
+        said = relay("message", {"text": f"Said {number}", "session_id": "ses_r"})
+        assert said.json == {"continue": True, "spooled": True}
+    relay("session-end", {"session_id": "ses_r"})
+    assert spool.waiting(relay.home) == 11
+    with serving(relay.home) as served:
+        done = spool.drain(relay.home, lambda record: RUN[record.operation](served, record.body))
+        assert (done.taken, done.stopped, done.aside) == (11, None, [])
+        path = served.memory.last_part("ses_r")
+    assert path is not None
+    assert messages(relay.home, path) == [f"Said {number}" for number in range(10)]
+    assert spool.waiting(relay.home) == 0
+
+
+def test_relay_what_the_daemon_took_without_saying_so_is_not_kept_twice(relay: Relay, at: Path) -> None:
+    """It dies after it kept the message and before it answered; the relay spools it with the same id."""
+    memory = product.open(relay.home)
+    served = Served(memory, Conversations(memory))
+
+    def keep_and_die(line: socket.socket, over: threading.Event) -> None:
+        RUN["message"](served, json.loads(read_request(line).partition(b"\r\n\r\n")[2]))
+
+    with listening(at, keep_and_die):
+        assert relay("message", {"text": "Once", "session_id": "ses_r"}).json["spooled"] is True
+    spool.drain(relay.home, lambda record: RUN["message"](served, record.body))
+    path = served.memory.last_part("ses_r")
+    served.live.close()
+    assert path is not None
+    assert messages(relay.home, path) == ["Once"]
+
+
+def test_relay_spools_no_secret_and_nothing_private(relay: Relay) -> None:
+    text = "The key is AKIAIOSFODNN7EXAMPLE and <private>my diary</private> and so on"
+    assert relay("message", {"text": text}).json["spooled"] is True
+    (file,) = (relay.home / spool.FOLDER).glob("*.jsonl")
+    kept = file.read_bytes()
+    assert b"and so on" in kept
+    assert b"diary" not in kept
+    assert b"AKIAIOSFODNN7EXAMPLE" not in kept
+
+
+def test_relay_what_takes_longer_than_the_host_waits_is_spooled_behind_it(relay: Relay) -> None:
+    """A disk that is slow, or a text that takes long to clean: a child goes on with it."""
+    event = {"text": "word " * 600_000}
+    began = time.monotonic()
+    said = relay("message", event, deadline_ms=200)
+    assert time.monotonic() - began < GENEROUS
+    assert said.json.get("spooled") or "which goes on" in said.reason
+    while not spool.waiting(relay.home) and time.monotonic() - began < 2 * GENEROUS:
+        time.sleep(0.05)
+    assert spool.waiting(relay.home) == 1
+
+
+def test_relay_without_a_home_nothing_is_begun(tmp_path: Path) -> None:
+    relay = Relay(tmp_path / "nothing")
+    assert "not kept" in relay("message", {"text": "x"}).reason
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
+def test_relay_a_home_that_cannot_be_written_is_told(relay: Relay) -> None:
+    (relay.home / ".tacit").chmod(0o500)
+    assert "not kept" in relay("message", {"text": "x"}).reason
+
+
+# ---------------------------------------------------------------- cost
+
+
+def test_relay_imports_next_to_nothing(relay: Relay, at: Path) -> None:
+    command = [*RELAY[:-1], "-X", "importtime", RELAY[-1], "turn", "--home", str(relay.home)]
+    with listening(at, answers(b'{"text": "found"}')):
+        done = subprocess.run(command, input='{"prompt": "x"}', capture_output=True, text=True, timeout=60)
+    assert "found" in done.stdout
+    bare = subprocess.run(
+        [*RELAY[:-1], "-X", "importtime", "-c", "import os"], capture_output=True, text=True
+    )
+    own = imported(done.stderr) - imported(bare.stderr)
+    assert own == {"tacit.net", "tacit.net.event", "tacit.net.local", "_json", "_socket"}
+
+
+def imported(told: str) -> set[str]:
+    return {line.split("|")[2].strip() for line in told.splitlines() if line.startswith("import time:")}
+
+
+def test_relay_is_also_a_console_script(garden: Path, at: Path) -> None:
+    """With the package, when it is installed so."""
+    with listening(at, answers(b'{"text": "found"}')):
+        command = [sys.executable, "-c", "from tacit.relay import entry; entry()", "turn"]
+        command += ["--home", str(garden), "--deadline-ms", "20000"]
+        done = subprocess.run(command, input=b"{}", capture_output=True, timeout=60)
+    assert json.loads(done.stdout)["additionalContext"] == "found"
