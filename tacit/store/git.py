@@ -16,11 +16,15 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from pathlib import Path, PurePosixPath
+from typing import IO, NamedTuple
 
 from tacit.config import without_secret
 from tacit.errors import GitError
@@ -119,6 +123,54 @@ class Blob:
     name: str
 
 
+class Ref(NamedTuple):
+    name: str
+    target: str
+    kind: str  # commit, tag, tree or blob
+
+
+class Object(NamedTuple):
+    name: str
+    kind: str
+    data: bytes
+
+
+_AT_ONCE = 400  # questions before the first answer is read: more would fill both pipes, and both would wait
+
+
+class Objects:
+    """Asks a `cat-file --batch` that runs."""
+
+    def __init__(self, questions: IO[bytes], answers: IO[bytes]) -> None:
+        self._questions, self._answers = questions, answers
+
+    def read(self, name: str) -> Object:
+        return next(self.many([name]))
+
+    def many(self, names: Iterable[str]) -> Iterator[Object]:
+        """In the order they were asked for. GitError for one that is missing."""
+        waiting = iter(names)
+        while some := list(islice(waiting, _AT_ONCE)):
+            self._questions.write("".join(f"{name}\n" for name in some).encode())
+            self._questions.flush()
+            for name in some:
+                found = _next_object(self._answers)
+                if found is None:
+                    what = f"Object {name[:10]} is missing: only a part of the history is here."
+                    raise GitError(f"{what} See: tacit doctor")
+                yield found
+
+
+def _next_object(stream: IO[bytes]) -> Object | None:
+    """None at the end, and for an object that is not there."""
+    name, *rest = stream.readline().decode().split(" ")
+    if len(rest) != 2:
+        return None
+    data = stream.read(int(rest[1]))
+    stream.read(1)
+    return Object(name, rest[0], data)
+
+
 class Git:
     """One repository. Cheap to make; every method is one git process unless it says otherwise."""
 
@@ -159,16 +211,13 @@ class Git:
     def attempt(
         self, *arguments: str, stdin: bytes = b"", timeout: float = 60.0
     ) -> subprocess.CompletedProcess[bytes]:
-        # GIT_DIR is always given: git then neither searches parent folders nor trusts core.worktree.
-        place = {"GIT_DIR": str(self.root / ".git"), "GIT_WORK_TREE": str(self.root)}
-        environment = {"PATH": os.environ.get("PATH", os.defpath), **_ENVIRONMENT, **place, **self._index}
         command = ["git", *_OPTIONS, "--no-pager", *arguments]
         try:
             return subprocess.run(
                 command,
                 input=stdin,
                 capture_output=True,
-                env=environment,
+                env=self._environment(),
                 cwd=self.root,
                 timeout=timeout,
                 check=False,
@@ -179,6 +228,11 @@ class Git:
             raise GitError("git cannot be asked about text that holds a NUL or is no Unicode.") from error
         except subprocess.TimeoutExpired as error:
             raise GitError(f"git {arguments[0]} took longer than {timeout:.0f} s and was stopped.") from error
+
+    def _environment(self) -> dict[str, str]:
+        # GIT_DIR is always given: git then neither searches parent folders nor trusts core.worktree.
+        place = {"GIT_DIR": str(self.root / ".git"), "GIT_WORK_TREE": str(self.root)}
+        return {"PATH": os.environ.get("PATH", os.defpath), **_ENVIRONMENT, **place, **self._index}
 
     # ------------------------------------------------------------ asking
 
@@ -274,6 +328,100 @@ class Git:
                 position += size + 1
         return found
 
+    @contextmanager
+    def objects(self) -> Iterator[Objects]:
+        """Objects by name, from one process that answers as long as it is asked."""
+        with self._talking("cat-file", "--batch") as (stdin, stdout):
+            yield Objects(stdin, stdout)
+
+    def every_object(self) -> Iterator[Object]:
+        """All objects of the repository, also those that nothing leads to any more, one at a time."""
+        arguments = ("cat-file", "--batch", "--batch-all-objects", "--unordered", "--buffer")
+        with self._talking(*arguments) as (stdin, stdout):
+            stdin.close()
+            while (found := _next_object(stdout)) is not None:
+                yield found
+
+    @contextmanager
+    def _talking(self, *arguments: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+        """A git that is spoken to for a while. What it complains of goes to a file without a name: a pipe
+        that nobody reads would stop it."""
+        command = ["git", *_OPTIONS, "--no-pager", *arguments]
+        with tempfile.TemporaryFile() as complaints:
+            try:
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=complaints,
+                    env=self._environment(),
+                    cwd=self.root,
+                )
+            except FileNotFoundError as error:
+                raise GitError(_NO_GIT) from error
+            assert process.stdin is not None
+            assert process.stdout is not None
+            try:
+                yield process.stdin, process.stdout
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                with suppress(OSError):
+                    process.stdin.close()
+                process.stdout.close()
+                process.wait()
+
+    def exist(self, names: Collection[str]) -> set[str]:
+        """Which of these objects the repository has."""
+        stdin = "".join(f"{name}\n" for name in names).encode()
+        out = self.run("cat-file", "--batch-check", stdin=stdin, timeout=600) if names else b""
+        rows = [line.split(" ") for line in out.decode().splitlines()]
+        return {row[0] for row in rows if row[1] != "missing"}
+
+    def refs(self) -> list[Ref]:
+        """Every ref of this work tree and what it stands at; those that only name another ref left out."""
+        form = "%(objectname)%00%(objecttype)%00%(symref)%00%(refname)"
+        out = self.run("for-each-ref", f"--format={form}")
+        rows = [os.fsdecode(line).split("\0") for line in out.split(b"\n") if line]
+        return [Ref(name, target, kind) for target, kind, symbolic, name in rows if not symbolic]
+
+    def commits(self, names: Collection[str]) -> Iterator[tuple[str, str, list[str]]]:
+        """Name, tree and parents of all that leads to these commits, parents first."""
+        if not names:
+            return
+        stdin = "".join(f"{name}\n" for name in names).encode()
+        arguments = ("log", "--topo-order", "--reverse", "--stdin", "--format=%H %T %P")
+        for line in self.run(*arguments, stdin=stdin, timeout=600).decode().splitlines():
+            name, tree, *parents = line.split()
+            yield name, tree, parents
+
+    def staged_blobs(self) -> list[tuple[str, Blob]]:
+        """All that the index has. Raises when it is in the middle of a merge."""
+        found = []
+        for line in _split(self.run("ls-files", "-z", "--stage")):
+            meta, _, path = line.partition(b"\t")
+            mode, name, stage = meta.decode().split(" ")
+            if stage != "0":
+                raise GitError("There are conflicts in the index. Resolve them, commit, and try again.")
+            found.append((os.fsdecode(path), Blob(mode, name)))
+        return found
+
+    def remotes(self) -> list[tuple[str, str]]:
+        """Name and address of each."""
+        out = self.attempt("config", "--local", "-z", "--get-regexp", r"^remote\..*\.url$").stdout
+        pairs = [line.partition("\n") for line in out.decode("utf-8", "replace").split("\0") if line]
+        return [(key[len("remote.") : -len(".url")], without_secret(url)) for key, _, url in pairs]
+
+    def work_trees(self) -> list[Path]:
+        """The linked ones that are there, beside the home itself. Read from files: no process."""
+        found = []
+        for file in sorted(self.common.glob("worktrees/*/gitdir")):
+            place = Path(os.path.join(file.parent, file.read_text().strip())).parent
+            if (place / ".git").is_file():
+                found.append(Path(os.path.normpath(place)))
+        return found
+
     def read(self, revision: str, path: str) -> bytes | None:
         done = self.attempt("cat-file", "blob", f"{revision}:{path}")
         return done.stdout if done.returncode == 0 else None
@@ -350,6 +498,64 @@ class Git:
         arguments = ["-d", ref, expected] if new is None else [ref, new, expected]
         self.run("update-ref", "--no-deref", *arguments)
         self.sync(ref)
+
+    def take_in(self, pack: Path) -> None:
+        """Make the objects of a pack file part of the repository."""
+        command = ["git", *_OPTIONS, "--no-pager", "index-pack", "--stdin"]
+        with pack.open("rb") as stream:
+            done = subprocess.run(
+                command,
+                stdin=stream,
+                capture_output=True,
+                env=self._environment(),
+                cwd=self.root,
+                check=False,
+            )
+        if done.returncode:
+            raise GitError("New objects could not be written.", done.stderr.decode("utf-8", "replace"))
+        files.fsync_directory(self.common / "objects" / "pack")
+
+    def move_refs(self, moves: Iterable[tuple[str, str | None, str | None]]) -> None:
+        """Many refs at once: name, new (None: it goes), old (None: there was none). All or, as long as git
+        is not stopped in the middle, none."""
+        moves = list(moves)
+        zero = "0" * (64 if self.algorithm == "sha256" else 40)
+        lines = (
+            f"delete {ref}\0{old or zero}\0" if new is None else f"update {ref}\0{new}\0{old or zero}\0"
+            for ref, new, old in moves
+        )
+        stdin = b"".join(map(os.fsencode, lines))
+        self.run("update-ref", "--no-deref", "--stdin", "-z", stdin=stdin, timeout=600)
+        for folder in {str(PurePosixPath(ref).parent) for ref, _, _ in moves}:
+            self.sync(f"{folder}/x")
+
+    def drop_unreachable(self) -> None:
+        """Keep what refs, logs and indexes lead to, in one pack, and nothing else. The new pack is on disk
+        under its name before an old one goes, which one call alone would not promise."""
+        folder = self.common / "objects" / "pack"
+        for options in (("-a", "-l", "-q"), ("-a", "-d", "-l", "-q")):
+            self.run("repack", *options, timeout=3600)
+            files.fsync_directory(folder)
+        self.run("prune", "--expire=now", timeout=3600)
+
+    def forget_resolved(self) -> None:
+        """The index remembers both sides of conflicts that were resolved, and may be split in two files of
+        which one is older: what stood there would stay."""
+        index = self.directory / "index"
+        data = index.read_bytes() if index.exists() else b""
+        if b"REUC" in data or b"link" in data:
+            self.run("update-index", "--clear-resolve-undo", "--no-split-index")
+            for file in self.directory.glob("sharedindex.*"):
+                file.unlink()
+
+    def drop_old_folders(self) -> None:
+        """The index keeps names of folders in which nothing is any more, until a tree is made of it."""
+        self.attempt("write-tree", timeout=600)
+
+    def leave_out(self, paths: Iterable[str]) -> None:
+        """Paths that a sparse checkout leaves out, after they were told to the index."""
+        stdin = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        self.run("update-index", "-z", "--skip-worktree", "--stdin", stdin=stdin)
 
     def push(self, remote: str) -> str:
         """Push the current branch and the memory tags; returns what went wrong, in git's words. This is the

@@ -1,0 +1,152 @@
+"""`tacit forget` with kill -9 at each of its file calls in turn: `python -m tests.faults.forget [STEP]`.
+
+After each kill the repository must be sound and the text may be anywhere; after the same command once more it
+is nowhere, everything else has the bytes it had, and the person's work is as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import tacit
+from tests.faults import homes, inject
+from tests.faults.inject import Call, Fault
+from tests.faults.machine import ROOT, environment, workshop
+from tests.faults.report import Figure, say, tell
+
+SECRET = "blue heron 7719"
+NOTE = "knowledge/people/heron.md"
+COMMAND = ("forget", SECRET, "--yes")
+
+
+def furnish(home: Path) -> None:
+    """A home with the text wherever it can stand, and a person's work beside it."""
+    homes.furnish(home)
+    memory = tacit.open(home)
+    for name, said in (("talk", f"The {SECRET} is mine"), ("other", "Tea?")):
+        with memory.session(session_id=name) as session:
+            session.message("user", said)
+            session.message("agent", "Yes.")
+    memory.turn(f"where is the {SECRET}?")
+    memory.searcher.close()
+    memory.write(NOTE, f"# Heron\n\n- {SECRET}\n- tea\n", replacing=None)
+    memory.work()
+    homes.must(home, "tag", "-a", "-m", SECRET, "one")
+    homes.must(home, "branch", "explore/one", "HEAD~1")
+
+
+def run(home: Path, fault: Fault) -> inject.Ran:
+    desk = home.with_name(f"{home.name}.desk")
+    desk.mkdir(exist_ok=True)
+    counter, log = desk / "counter", desk / "calls"
+    counter.write_bytes(bytes(4096))
+    log.unlink(missing_ok=True)
+    settings = inject._settings(home, counter, fault, log)
+    inject._wrap_git(desk, settings)
+    given = {**environment(desk), **settings}
+    given["PATH"] = f"{desk}:{given['PATH']}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tacit", *COMMAND, "--home", str(home)],
+        env=given,
+        cwd=ROOT,
+        start_new_session=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    code, error = inject._watch(process)
+    return inject.Ran(code, error, tuple(inject._calls(log, home)))
+
+
+def state(home: Path) -> dict[str, object]:
+    """All that must not change: commits by their dates, with every file that does not hold the text."""
+    commits: dict[str, list[list[tuple[str, str]]]] = {}
+    for line in homes.must(home, "log", "--all", "--format=%H %at %ct %ae").decode().splitlines():
+        name, _, who = line.partition(" ")
+        rows = homes.must(home, "ls-tree", "-r", "-z", name).decode().split("\0")[:-1]
+        pairs = (row.partition("\t") for row in rows)
+        kept = sorted((path, meta) for meta, _, path in pairs if path != NOTE and "-talk-" not in path)
+        commits.setdefault(who, []).append(kept)
+    return {"commits": {who: sorted(kept) for who, kept in commits.items()}, "own": homes.own_work(home)}
+
+
+def broken(home: Path, before: dict[str, object]) -> list[str]:
+    found = []
+    if homes.git(home, "fsck", "--full").returncode:
+        found.append("git fsck fails after the kill")
+    again = subprocess.run(
+        [sys.executable, "-m", "tacit", *COMMAND, "--home", str(home)],
+        env=environment(home.parent),
+        cwd=ROOT,
+        capture_output=True,
+    )
+    is_done = again.returncode == 1 and b"Nothing matches" in again.stdout  # the kill came when all was over
+    if again.returncode and not is_done:
+        found.append(
+            f"running it again ends with {again.returncode}: {(again.stderr + again.stdout).decode()[-300:]}"
+        )
+    if homes.git(home, "fsck", "--full", "--strict").returncode:
+        found.append("git fsck fails")
+    found += [f"still there: {place}" for place in residue(home)]
+    if bad := [item.path for item in tacit.open(home).verify() if not item.good]:
+        found.append(f"not proved: {bad}")
+    if state(home) != before:
+        found.append("something else has changed")
+    if locks := list((home / ".git").rglob("*.lock")):
+        found.append(f"locks are left: {locks}")
+    return found
+
+
+def residue(home: Path) -> list[str]:
+    text = SECRET.encode()
+    found = []
+    for here, _, names in os.walk(home):
+        files = (Path(here, name) for name in names)
+        found += [str(file) for file in files if file.is_file() and text in file.read_bytes()]
+    objects = homes.must(home, "cat-file", "--batch-all-objects", "--batch", "--unordered")
+    return found + ["an object"] * (text in objects)
+
+
+def try_point(base: Path, number: int) -> tuple[Call | None, list[str]]:
+    home = base.parent / f"at{number}" / "home"
+    home.parent.mkdir()
+    shutil.copytree(base, home, symlinks=True)
+    try:
+        before = state(home)
+        ran = run(home, Fault("kill", number))
+        if len(ran.calls) < number:
+            return None, []
+        return ran.calls[number - 1], (["it hung"] if ran.code is None else []) + broken(home, before)
+    finally:
+        shutil.rmtree(home.parent)
+
+
+def scan(step: int = 1, first: int = 1, workers: int = 2) -> Figure:
+    began = time.monotonic()
+    with workshop() as folder:
+        base = folder / "base"
+        furnish(base)
+        trial = folder / "trial"
+        shutil.copytree(base, trial, symlinks=True)
+        ran = run(trial, Fault())
+        if ran.code:
+            raise RuntimeError(f"it fails without any fault: {ran.error}")
+        numbers = range(first, len(ran.calls) + 5, step)
+        say(f"about {len(ran.calls)} calls, {len(numbers)} of them tried")
+        with ProcessPoolExecutor(workers) as pool:
+            points = list(pool.map(try_point, [base] * len(numbers), numbers))
+    fired = [(call, found) for call, found in points if call]
+    failures = [f"{call.name} {call.path}: {'; '.join(found)}" for call, found in fired if found]
+    what = "kill at every file call: tacit forget"
+    return Figure("forget", what, "points", len(failures), len(fired), time.monotonic() - began, {}, failures)
+
+
+if __name__ == "__main__":
+    figure = tell(scan(int(sys.argv[1]) if len(sys.argv) > 1 else 1))
+    sys.exit(1 if figure.broken else 0)
