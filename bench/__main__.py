@@ -13,7 +13,7 @@ from bench.pairs import Measured
 
 PARTS = (
     "append", "start", "seal", "verify", "capture", "recover", "many", "chunk",
-    "index", "query", "vectors", "follow", "tiers", "turn", "serve",
+    "index", "query", "vectors", "follow", "tiers", "turn", "serve", "relay",
 )  # fmt: skip
 ASKED_FOR = ("growth",)  # takes minutes to prepare, so only who names it gets it
 RESULT = Path(".cache/bench.json")

@@ -2,8 +2,11 @@
 
 What must stay true:
 - at most so many calls are in flight; the next one is refused at once;
-- urgent calls go first, and patient ones never hold all threads, so that a host's turn does not wait for
-  somebody's long search;
+- records go first and find a thread even when there are many turns; long calls never hold all places, so that
+  a host's turn does not wait for somebody's search;
+- what computes is no more than the machine has cores for: more at once makes all of them late;
+- a turn that would not be done in time, as turns go now, is refused at once. Else under too much load every
+  turn would get its place when its time is nearly over, and none would be done;
 - a call that could not begin in time is never begun;
 - a thread that hangs is given up: another one takes its place, as long as there are spare ones. When it comes
   back after all, there is one too many, and it ends.
@@ -20,6 +23,9 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 State: TypeAlias = Literal["waiting", "running", "stuck", "done", "dropped"]
+# What keeps something said and is quickly done; what a host's turn waits for; what may take its time.
+Kind: TypeAlias = Literal["record", "turn", "long"]
+_QUICKLY = 0.1  # how much of what is usual the last turn makes
 
 
 class Outcome(NamedTuple):
@@ -30,7 +36,7 @@ class Outcome(NamedTuple):
 class Job:
     """One call. `done` is called with its outcome in the thread that made it."""
 
-    __slots__ = ("call", "done", "latest", "limit", "name", "patient", "started", "state")
+    __slots__ = ("call", "done", "kind", "latest", "limit", "name", "started", "state")
 
     def __init__(
         self,
@@ -40,9 +46,9 @@ class Job:
         *,
         latest: float,
         limit: float,
-        patient: bool = False,
+        kind: Kind = "record",
     ) -> None:
-        self.name, self.call, self.done, self.patient = name, call, done, patient
+        self.name, self.call, self.done, self.kind = name, call, done, kind
         self.latest = latest  # not begun after this
         self.limit = limit  # hangs after this; both by time.monotonic
         self.state: State = "waiting"
@@ -54,18 +60,40 @@ class Standing(NamedTuple):
     running: int
     waiting: int
     stuck: int
-    patient: int
+
+
+class Usual:
+    """How long turns take these days, and by how much that varies."""
+
+    def __init__(self) -> None:
+        self._mean = self._spread = 0.0
+
+    def saw(self, seconds: float) -> None:
+        if not self._mean:
+            self._mean, self._spread = seconds, 0.0
+        self._spread += _QUICKLY * (abs(seconds - self._mean) - self._spread)
+        self._mean += _QUICKLY * (seconds - self._mean)
+
+    def needs(self, before: float) -> float:
+        """Seconds till one is done that has so many others before it."""
+        return before * self._mean + self._mean + 2 * self._spread
 
 
 class Pool:
-    def __init__(self, name: str, workers: int, waiting: int, *, spare: int | None = None) -> None:
+    """`at_once`: how many calls that compute may run together; a thread more than that is for records and for
+    calls that hang."""
+
+    def __init__(
+        self, name: str, workers: int, waiting: int, *, at_once: int | None = None, spare: int | None = None
+    ) -> None:
         self._name, self._workers, self._waiting = name, workers, waiting
         self._spare = max(4, 2 * workers) if spare is None else spare
-        self._patient_running = max(1, workers - 1)
-        self._patient_waiting = waiting - waiting // 4
+        self._at_once = min(workers, at_once or workers)
+        self._long_at_once = max(1, self._at_once - 1)
+        self._long_waiting = waiting - waiting // 4
+        self._usual = Usual()
         self._lock = threading.Condition()
-        self._urgent: deque[Job] = deque()
-        self._patient: deque[Job] = deque()
+        self._queues: dict[Kind, deque[Job]] = {"record": deque(), "turn": deque(), "long": deque()}
         self._running: set[Job] = set()
         self._stuck: set[Job] = set()
         self._threads = 0  # those that can be counted on
@@ -78,9 +106,9 @@ class Pool:
     def admit(self, job: Job) -> bool:
         """False: there is no room for it now."""
         with self._lock:
-            if self._closed or not self._threads or not self._room(job.patient):
+            if self._closed or not self._threads or not self._room(job):
                 return False
-            (self._patient if job.patient else self._urgent).append(job)
+            self._queues[job.kind].append(job)
             self._lock.notify()
             return True
 
@@ -90,7 +118,7 @@ class Pool:
             if job.state != "waiting":
                 return False
             job.state = "dropped"
-            (self._patient if job.patient else self._urgent).remove(job)
+            self._queues[job.kind].remove(job)
             return True
 
     def give_up_stuck(self, now: float) -> list[Job]:
@@ -108,14 +136,12 @@ class Pool:
 
     def standing(self) -> Standing:
         with self._lock:
-            patient = sum(job.patient for job in self._running)
-            waiting = len(self._urgent) + len(self._patient)
-            return Standing(self._threads, len(self._running), waiting, len(self._stuck), patient)
+            return Standing(self._threads, len(self._running), self._all_waiting(), len(self._stuck))
 
     def idle(self) -> bool:
         """Nothing waits, and nothing runs but what hangs."""
         with self._lock:
-            return not (self._running or self._urgent or self._patient)
+            return not (self._running or self._all_waiting())
 
     def close(self) -> None:
         """Take no more; threads end when nothing waits any more."""
@@ -125,12 +151,26 @@ class Pool:
 
     # ------------------------------------------------ under the lock
 
-    def _room(self, patient: bool) -> bool:
-        running, waiting = len(self._running), len(self._urgent) + len(self._patient)
-        if running + waiting >= self._threads + self._waiting:
+    def _all_waiting(self) -> int:
+        return sum(len(queue) for queue in self._queues.values())
+
+    def _room(self, job: Job) -> bool:
+        if len(self._running) + self._all_waiting() >= self._threads + self._waiting:
             return False
-        busy = sum(job.patient for job in self._running)
-        return not patient or busy + len(self._patient) < self._patient_running + self._patient_waiting
+        if job.kind == "long":
+            running = sum(other.kind == "long" for other in self._running)
+            return running + len(self._queues["long"]) < self._long_at_once + self._long_waiting
+        return job.kind == "record" or self._in_time(job)
+
+    def _in_time(self, turn: Job) -> bool:
+        now, waiting = time.monotonic(), len(self._queues["turn"])
+        if not waiting and self._computing(now) < self._at_once:
+            return True
+        return now + self._usual.needs((waiting + 1) / self._at_once) <= turn.latest
+
+    def _computing(self, now: float) -> int:
+        """Without those whose time is over: they wait for something else than for the machine."""
+        return sum(job.kind != "record" and now <= job.latest for job in self._running)
 
     def _start(self) -> None:
         self._threads += 1
@@ -140,13 +180,25 @@ class Pool:
 
     def _next(self) -> Job | None:
         now = time.monotonic()
-        while self._urgent:
-            job = self._urgent.popleft()
-            if job.latest > now:
-                return job
-            job.state = "dropped"
-        while self._patient and sum(job.patient for job in self._running) < self._patient_running:
-            job = self._patient.popleft()
+        found = self._first("record", now)
+        if found is None and self._computing(now) < self._at_once:
+            found = self._first("turn", now)
+            if found is None and sum(job.kind == "long" for job in self._running) < self._long_at_once:
+                found = self._first("long", now)
+        return found
+
+    def _seconds_till_late(self) -> float | None:
+        """When the place of one that computes can be given to another, though it is not done."""
+        if not self._queues["turn"] and not self._queues["long"]:
+            return None
+        now = time.monotonic()
+        ends = [job.latest - now for job in self._running if job.kind != "record" and job.latest >= now]
+        return min(ends) + 0.001 if ends else None
+
+    def _first(self, kind: Kind, now: float) -> Job | None:
+        queue = self._queues[kind]
+        while queue:
+            job = queue.popleft()
             if job.latest > now:
                 return job
             job.state = "dropped"
@@ -171,7 +223,7 @@ class Pool:
                 if self._closed:
                     self._threads -= 1
                     return None
-                self._lock.wait()
+                self._lock.wait(self._seconds_till_late())
             job.state, job.started = "running", time.monotonic()
             self._running.add(job)
             return job
@@ -183,7 +235,9 @@ class Pool:
             self._running.discard(job)
             self._stuck.discard(job)
             job.state = "done"
-            self._lock.notify()  # a patient one may be allowed to run now
+            if job.kind == "turn":
+                self._usual.saw(time.monotonic() - job.started)
+            self._lock.notify()  # one that was not allowed to run may be now
             if not was_stuck:
                 return True
             if self._threads >= self._workers:

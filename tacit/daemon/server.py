@@ -32,7 +32,7 @@ from tacit.daemon.http import RETRY, Connections, Head, Limits, Reply, problem
 from tacit.daemon.log import Log
 from tacit.daemon.metrics import CONTENT_TYPE, Metrics
 from tacit.daemon.place import BACKLOG
-from tacit.daemon.pool import Job, Outcome, Pool
+from tacit.daemon.pool import Job, Kind, Outcome, Pool
 from tacit.errors import (
     Busy,
     ConfigError,
@@ -58,8 +58,7 @@ SWITCH = 0.0002
 _LONGEST_TURN = 60_000  # milliseconds
 _LARGE = 64 << 10  # bytes of JSON that are not read on the loop
 _RESERVED = 256  # files that are not for connections: the index, git, logs, what is accepted in one go
-# What keeps a host's records is as urgent as a turn. All the rest can wait for a free worker.
-_URGENT = ("message", "tool", "end_session")
+_RECORDS = ("message", "tool", "end_session")  # quickly done; they do not wait for what computes
 _CODES: tuple[tuple[type[TacitError], str], ...] = (
     (DiskError, "disk"),
     (StoreError, "store"),
@@ -123,6 +122,7 @@ class Server:
         stuck: float = STUCK,
         grace: float = GRACE,
         look: float = LOOK,
+        cores: int = os.cpu_count() or 1,
     ) -> None:
         self._served, self._serve = served, serve
         self.deadline_ms = deadline_ms  # of a turn that names none; may be changed at any time
@@ -135,7 +135,8 @@ class Server:
         limits = limits or Limits(body_bytes=serve.max_request_kb << 10)
         limits = limits._replace(connections=_room_for(limits.connections))
         self._connections = Connections(self, limits, time.monotonic)
-        self._pool = Pool("tacit-worker", serve.workers, serve.waiting)
+        # Two at least: one of them may wait for a model on another machine.
+        self._pool = Pool("tacit-worker", serve.workers, serve.waiting, at_once=max(2, cores))
         # For what must be answered even when all workers hang.
         self._aside = Pool("tacit-aside", 1, 16)
         self._reader = Pool("tacit-reader", 1, 64)
@@ -394,7 +395,7 @@ class Server:
             lambda: self._call(operation, asked, until),
             until,
             self._grace if operation.is_turn else 0.0,
-            patient=not operation.is_turn and operation.name not in _URGENT,
+            "turn" if operation.is_turn else "record" if operation.name in _RECORDS else "long",
         )
         if isinstance(outcome, Outcome):
             if outcome.error is not None:
@@ -418,7 +419,7 @@ class Server:
         call: Callable[[], Any],
         until: float,
         grace: float,
-        patient: bool = False,
+        kind: Kind = "record",
     ) -> Outcome | str:
         """The outcome; or `full`: it was not let in; `waited`: its time was over before it began, and it will
         not begin; `late`: it is still at it."""
@@ -429,7 +430,7 @@ class Server:
             lambda outcome: self._tell(answered, outcome),
             latest=until,
             limit=until + grace + self._stuck_after,
-            patient=patient,
+            kind=kind,
         )
         if not pool.admit(job):
             return "full"

@@ -51,6 +51,7 @@ class Asked:
         self.home = ""
         self.body: dict[str, Any] = {}
         self.doing = "starting"
+        self.is_spooling = False
         self.is_said = False
 
     def left(self) -> float:
@@ -106,15 +107,15 @@ def _empty_mirror(asked: Asked) -> None:
     folder = f"{asked.home}/.tacit/context"
     if not os.path.isdir(folder):
         return
+    # Of an event that could not be read nobody knows the session: then none keeps what it was given.
     for name in [_mirror_of(asked.body)] if asked.body else os.listdir(folder):
-        # Of an event that could not be read nobody knows the session: then none keeps its mirror.
         _truncate(f"{folder}/{name}/ETHOS_CONTEXT.md")
 
 
 def _mirror_of(body: "Mapping[str, Any]") -> str:
     from hashlib import sha256
 
-    key = str(body.get("session_key") or _KEY)
+    key = str(body.get("session_key") or body.get("sessionKey") or _KEY)
     return sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -267,14 +268,22 @@ def _keep(asked: Asked, event: bytes) -> "NoReturn":
 
 
 def _is_spooled(asked: Asked) -> bool:
-    """A child writes, and goes on where the disk takes longer than the host waits."""
+    reader = _begin_spooling(asked)
+    return reader is not None and os.read(reader, 1) == b"+"
+
+
+def _begin_spooling(asked: Asked) -> int | None:
+    """A child writes, and goes on where the disk takes longer than the host waits. The pipe tells when it
+    is done."""
     if not os.path.isfile(f"{asked.home}/memory-config.yaml"):
-        return False  # no home, and none is begun by a hook
+        return None  # no home, and none is begun by a hook
     reader, writer = os.pipe()
     if os.fork() == 0:
         _write_behind(asked, writer)
+    # After the fork: one that the alarm begins again is known by its id, one that nobody began is lost.
+    asked.is_spooling = True
     os.close(writer)
-    return os.read(reader, 1) == b"+"
+    return reader
 
 
 def _write_behind(asked: Asked, writer: int) -> "NoReturn":
@@ -296,6 +305,9 @@ def forward(arguments: "Sequence[str]", spool: "Spool") -> "NoReturn":
     asked = Asked(spool)
 
     def rang(*_: object) -> None:
+        is_lost = asked.body and asked.operation != "turn" and not (asked.is_spooling or asked.is_said)
+        if is_lost and _begin_spooling(asked) is not None:
+            asked.doing += "; it is being spooled"
         _failed(asked, f"the deadline passed while {asked.doing}")
 
     try:

@@ -211,6 +211,7 @@ _UUID = rf"[{_H}]{{8}}-(?:[{_H}]{{4}}-){{3}}[{_H}]{{12}}"
 _HEX = rf"(?=[{_H}]*\d)(?=\d*[a-fA-F])[{_H}]{{20,}}"
 _WORDY = 0.45  # of the letters stand in rows like words: a name in code has more of them, a key has fewer
 _VOWELS = 0.27  # of the letters of words, at least; one in five letters drawn by lot is a vowel
+_LONG_NAME = 30  # letters: in so long a name a capital that begins no word would be strange
 _CHANGE = r"(?<=[A-Za-z])\d|(?<=\d)[A-Za-z]"
 
 _LOOKED_AT = 200  # letters of a value; a longer one ends where its letters do
@@ -449,7 +450,7 @@ def _password(folded: str, found: re.Match[str], held: re.Match[str]) -> tuple[s
 def _bare(value: str, *, is_query: bool, sign: str) -> str:
     """A value without quotes ends where the sentence, the address, the element or the setting does."""
     ends = ";" + ("&#" if is_query else "") + ("<" if sign == ">" else "")
-    value = re.split(rf"[{ends}]|\\[nr]", value, maxsplit=1)[0]
+    value = re.split(rf"[{ends}]|\\[nr]|&(?:quot|amp|[lg]t|#\d)", value, maxsplit=1)[0]
     return value.rstrip(".,:)]}>*_|\"'`")
 
 
@@ -554,8 +555,9 @@ def _is_drawn(piece: str) -> bool:
     if changes >= max(2, len(piece) / 5):
         return True
     words = sum(map(len, _compiled("[A-Z]?[a-z]{3,}+").findall(piece)))
-    if words > _WORDY * len(piece) and len(_compiled("[AEIOUaeiou]").findall(piece)) > _VOWELS * words:
-        return False
+    vowels = len(_compiled("[AEIOUaeiou]").findall(piece))
+    if words > _WORDY * len(piece) and vowels > _VOWELS * words:
+        return len(piece) >= _LONG_NAME and _is_scrambled(re.sub(r"[\d+/=]", "", piece))
     return changes >= len(piece) // 16 if changes else len(piece) >= 16 and _is_scrambled(piece)
 
 

@@ -131,7 +131,8 @@ def _folded(text: str) -> str:
         return lower
     if len(lower) != len(text):  # İ becomes two
         lower = "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)
-    return lower.translate(_table())
+    table = _table()
+    return re.compile(r"[^\0-\x7f]++").sub(lambda letters: letters[0].translate(table), lower)
 
 
 _known: dict[int, str] = {}

@@ -61,6 +61,7 @@ def test_long_operations_leave_a_worker_for_turns_and_messages(start: Start, hel
         operation("turn", lambda body: {"text": "made"}, is_turn=True),
         operation("message", lambda body: {"kept": True}),
         serve=Serve(workers=3, waiting=8),
+        cores=8,
     )
     asking = [in_background(lambda: running.ask("POST", "/v1/search", {})) for _ in range(6)]
     until(lambda: health(running)["waiting"] == 4)
@@ -215,12 +216,56 @@ def test_urgent_calls_go_before_patient_ones(held: Held) -> None:
     pool = Pool("test", 1, 2)
     assert pool.admit(job(lambda: held({}), lambda _: None))
     held.wait_begun()
-    assert pool.admit(job(lambda: order.append("patient"), lambda _: None, patient=True))
+    assert pool.admit(job(lambda: order.append("patient"), lambda _: None, kind="long"))
     assert pool.admit(job(lambda: order.append("urgent"), lambda _: None))
     pool.close()
     held.go.set()
     until(lambda: len(order) == 2)
     assert order == ["urgent", "patient"]
+
+
+def test_no_more_compute_at_once_than_may_and_records_are_kept_all_the_same(held: Held) -> None:
+    pool, kept = Pool("test", 4, 8, at_once=2), threading.Event()
+    for _ in range(5):
+        assert pool.admit(job(lambda: held({}), lambda _: None, kind="turn"))
+    held.wait_begun()
+    held.wait_begun()
+    assert pool.admit(job(kept.set, lambda _: None))
+    assert kept.wait(GENEROUS)
+    standing = pool.standing()
+    assert (standing.running, standing.waiting) == (2, 3)
+    held.go.set()
+    until(pool.idle)
+    assert held.ran == 5
+    pool.close()
+
+
+def test_a_turn_whose_time_is_over_leaves_its_place_to_the_next(held: Held) -> None:
+    pool, ran = Pool("test", 2, 8, at_once=1), threading.Event()
+    soon = time.monotonic() + 0.05
+    assert pool.admit(job(lambda: held({}), lambda _: None, kind="turn", latest=soon))
+    held.wait_begun()
+    assert pool.admit(job(ran.set, lambda _: None, kind="turn"))
+    assert ran.wait(GENEROUS), "nobody has to come back for that"
+    held.go.set()
+    pool.close()
+
+
+def test_a_turn_that_would_be_late_as_turns_go_now_is_refused_at_once(held: Held) -> None:
+    pool = Pool("test", 2, 8, at_once=1)
+    assert pool.admit(job(lambda: time.sleep(0.3), lambda _: None, kind="turn"))
+    until(pool.idle)
+    hurried = {"kind": "turn", "latest": time.monotonic() + 0.3}
+    assert pool.admit(job(lambda: None, lambda _: None, **hurried)), "nobody is before it"
+    until(pool.idle)
+    assert pool.admit(job(lambda: held({}), lambda _: None, kind="turn"))
+    held.wait_begun()
+    hurried = {"kind": "turn", "latest": time.monotonic() + 0.3}
+    assert not pool.admit(job(lambda: None, lambda _: None, **hurried))
+    assert pool.admit(job(lambda: None, lambda _: None, kind="turn")), "this one has time"
+    held.go.set()
+    until(pool.idle)
+    pool.close()
 
 
 def test_the_spare_threads_of_a_pool_have_an_end(pool: Pool, held: Held) -> None:

@@ -262,6 +262,19 @@ def test_relay_a_turn_that_is_too_long_empties_the_mirror_of_its_session(relay: 
     assert stale.read_text() == ""
 
 
+@pytest.mark.parametrize(
+    "event",
+    [b"{", b'{"prompt": "' + b"x" * 5_000_000 + b'", "sessionKey": "agent:main:other"}'],
+    ids=["not JSON", "too long"],
+)
+def test_relay_where_the_session_cannot_be_told_no_session_keeps_what_it_was_given(
+    relay: Relay, event: bytes
+) -> None:
+    mirrors = [mirror(relay.home), mirror(relay.home, "agent:main:other")]
+    assert relay("turn", event).reason
+    assert [one.read_text() for one in mirrors] == ["", ""]
+
+
 @pytest.mark.parametrize("fds", ["0<&-", "0<&- 1>&-", "1>&-", "1>/dev/full", "2>&-"])
 def test_relay_needs_neither_input_nor_output(relay: Relay, fds: str) -> None:
     command = f"exec {' '.join(RELAY)} turn --home {relay.home} {fds}"
@@ -373,6 +386,32 @@ def test_relay_what_takes_longer_than_the_host_waits_is_spooled_behind_it(relay:
     while not spool.waiting(relay.home) and time.monotonic() - began < 2 * GENEROUS:
         time.sleep(0.05)
     assert spool.waiting(relay.home) == 1
+
+
+def test_relay_what_the_deadline_cuts_off_is_spooled_behind_it(
+    relay: Relay, at: Path, tmp_path: Path
+) -> None:
+    """A machine so busy that the time is over while the daemon is still waited for."""
+    script = tmp_path / "late.py"
+    script.write_text(
+        "import tacit.net.event as event\n"
+        "from tacit.store import spool\n"
+        "import sys\n"
+        "event.Asked.left = lambda self: 0.2 if self.doing == 'starting' else 60.0\n"
+        "event.forward(sys.argv[1:], spool.add)\n"
+    )
+    with listening(at, hangs):
+        command = [sys.executable, str(script), "message", "--home", str(relay.home)]
+        event = json.dumps({"text": "Keep this", "session_id": "ses_r", "id": "mine"}).encode()
+        done = subprocess.run(command, input=event, capture_output=True, timeout=60)
+        said = json.loads(done.stdout)
+    assert "the deadline passed while waiting for the daemon; it is being spooled" in said["reason"]
+    began = time.monotonic()
+    while not spool.waiting(relay.home) and time.monotonic() - began < GENEROUS:
+        time.sleep(0.02)
+    records: list[spool.Record] = []
+    spool.drain(relay.home, records.append)
+    assert [(record.id, record.body["text"]) for record in records] == [("mine", "Keep this")]
 
 
 def test_relay_without_a_home_nothing_is_begun(tmp_path: Path) -> None:

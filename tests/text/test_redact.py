@@ -282,6 +282,7 @@ def test_the_kinds_are_told_in_order() -> None:
     assert clean(text).private == 1
 
 
+PGP_END = "> -----END PGP PRIVATE KEY BLOCK-----"
 KEY_LINES = "\n".join(drawn(seed, 64) for seed in range(5))
 
 
@@ -289,13 +290,12 @@ KEY_LINES = "\n".join(drawn(seed, 64) for seed in range(5))
     ("text", "kept_as"),
     [
         (f"a\n-----BEGIN PRIVATE KEY-----\n{KEY_LINES}\nQ==\n-----END PRIVATE KEY-----\nb", "a\n[]\nb"),
-        (f"a\n-----BEGIN OPENSSH PRIVATE KEY-----\n{KEY_LINES}\nab12\n\nThanks, see you.", "a\n[]\n\nThanks, see you."),
+        (f"a\n-----BEGIN OPENSSH PRIVATE KEY-----\n{KEY_LINES}\nab12\n\nThanks.", "a\n[]\n\nThanks."),
         (f"a\n-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\n{KEY_LINES}", "a\n[]"),
         (f"{KEY_LINES}\nAbc1\n{KEY_LINES}\n-----END RSA PRIVATE KEY-----\nb", f"{KEY_LINES}\nAbc1\n[]\nb"),
         ("k: '-----BEGIN EC PRIVATE KEY-----\\nMHcCAQEEIB1234567890\\nabc=\\n'", "k: '[]\\n'"),
         ("-----BEGIN PRIVATE KEY----- -----BEGIN PRIVATE KEY-----", "[] []"),
-        (f"> -----BEGIN PGP PRIVATE KEY BLOCK-----\n> \n> {drawn(1, 64)}\n> =ab12\n> -----END PGP PRIVATE KEY BLOCK-----",
-         "> []"),
+        (f"> -----BEGIN PGP PRIVATE KEY BLOCK-----\n> \n> {drawn(1, 64)}\n> =ab12\n{PGP_END}", "> []"),
         (f"Private-Lines: 2\n{drawn(1, 64)}\n{drawn(2, 64)}\nPrivate-MAC: 1", "[]\nPrivate-MAC: 1"),
     ],
 )  # fmt: skip
@@ -359,6 +359,12 @@ def test_a_word_on_the_line_below_a_key_is_not_part_of_it() -> None:
         "the bearer of good news; basic authorization is fine",
         "Server=db;Integrated Security=true",
         "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+        'printf("Password is correct.&quot;); password is &quot;wrong&quot;',
+        f"integrity: sha512-{drawn(5, 86)}==",
+        f"docker pull ghcr.io/x/y@sha256:{drawn(6, 64, HEX)}",
+        "/srv/app2/releases/20260310T0930/node_modules/@scope/pkg-4.1.2/dist/index.min.js",
+        "C:\\Users\\Ines\\AppData\\Local\\Temp\\tmp8x1f2k\\token-cache-2026.json",
+        'ETag: W/"5f-aB3dE5fG7hJ9kL" and request id 7f3b9c2e-1d4a-4c8b-9e6f-0a1b2c3d4e5f',
     ],
 )
 def test_what_only_looks_like_a_secret_is_left_alone(text: str) -> None:
@@ -370,6 +376,11 @@ def test_the_sample_home_holds_none() -> None:
         assert clean(data.decode()) == Cleaned(data.decode()), path
 
 
+def test_a_mark_that_stands_in_a_private_part_does_not_move_what_comes_behind_it() -> None:
+    text = "[private] and [secret: key] HUSHWORD</private>-----BEGIN PRIVATE KEY-----"
+    assert clean(text) == Cleaned("[private][secret: private key]", 1, ("private key",))
+
+
 # ---------------------------------------------------------------- any text
 
 PIECES = [
@@ -377,9 +388,10 @@ PIECES = [
     *("<private>", "</private>", "<private ", "&lt;private&gt;", "</private >", "[private]", "[secret: key]"),
     *("[secret: password]", "[secret: ", "password: ", "token=", "api_key: ", '"', "'", "`", "key ", "@", "://"),
     *("sk-", "sk-ant-", "ghp_", "AKIA", "eyJ", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"),
-    *("Sommer2024!", drawn(1, 36), drawn(2, 40, HEX), drawn(3, 16, UPPER), drawn(4, 20), "T3BlbkFJ", "Bearer "),
-    *("\u200b", "İ", "＜", "ß", "passphrase: ", "Cookie: a=", "curl -u a:", "secret", "&", ";", "\\n", "--password "),
-    *("<password>", "seed phrase: ", "apple river stone cloud ", "hooks.slack.com/services/", "\nPrivate-Lines: 1"),
+    *("Sommer2024!", drawn(1, 36), drawn(2, 40, HEX), drawn(3, 16, UPPER), drawn(4, 20), "T3BlbkFJ"),
+    *("\u200b", "İ", "＜", "ß", "passphrase: ", "Cookie: a=", "curl -u a:", "secret", "&", ";", "\\n"),
+    *("Bearer ", "--password ", "<password>", "seed phrase: ", "apple river stone cloud "),
+    "hooks.slack.com/services/", "\nPrivate-Lines: 1",
 ]  # fmt: skip
 any_text = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=8)), max_size=16).map("".join)
 
@@ -405,11 +417,13 @@ def test_nothing_after_an_open_tag_comes_through(before: str, after: str) -> Non
 
 
 BOMBS = [
-    "<private ", "<private>", "</private>", "</private ", "&lt;/private ", "&amp;", "< ", "<p", "\\", "\u200b", "İ",
-    "password", "password:", "password='", "key:key:", "api_key=", "token ", "secret: A1b2", "bearer ", "cookie:a=",
-    "curl -ua:", "seed phrase: abc ", "://a:", "://a:b@", "eyJ", "eyJaaaaaaaaa.", "sk-", "sk-\n", "ghp_a\n", "a1B2",
-    "AAAAAAAAAAAAAAAAAAAA\n", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----\n", "Private-Lines: 1\n",
-    "abcdefghijklmnopqrstuvwx.", "$1$", "\x1b[", "[private]", "[secret: ", "--", " ", "\n",
+    "<private ", "<private>", "</private>", "</private ", "&lt;/private ", "&amp;", "< ", "<p", "\\",
+    "\u200b", "İ", "ü", "password", "password:", "password='", "key:key:", "api_key=", "token ", "secret: A1b2",
+    "bearer ", "cookie:a=", "curl -ua:", "seed phrase: abc ", "://a:", "://a:b@", "eyJ", "eyJaaaaaaaaa.",
+    "sk-", "sk-\n", "sk-a", "sk-aaaaaaaaaaaaaaaaT3BlbkFJ", "ghp_a\n", "a1B2", "AAAAAAAAAAAAAAAAAAAA\n",
+    "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----\n", "Private-Lines: 1\n", "AccountKey=aB",
+    "abcdefghijklmnopqrstuvwx.", "$1$", "\x1b[", "[private]", "[private]</private>", "[secret: ", "--", " ",
+    "\n",
 ]  # fmt: skip
 
 
