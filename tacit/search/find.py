@@ -12,13 +12,11 @@ Whatever fails on the way makes the answer poorer and is named in it; words alwa
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
 from math import log
 from typing import NamedTuple
 
@@ -30,9 +28,7 @@ from tacit.search.fusion import DEPTH, Candidates, best, blend, fuse, top
 from tacit.search.parts import Reranker
 from tacit.search.snippet import snippet
 from tacit.text.query import Query, understand
-from tacit.text.words import fold
 
-_WORD = re.compile(r"\w+")
 _RERANKED = 50
 _READ_AT_LEAST = 5  # the order of fewer is not worth changing
 _RERANK_SHARE = 0.8
@@ -70,7 +66,7 @@ def find(
     index = engine.index
     with index.unmoving():
         with clock("understand"):
-            question = understand(text, now, _mentioned(index.names(scope), text))
+            question = understand(text, now, index.names(scope))
             terms = [term.text for term in question.terms]
             depth = DEPTH if limit <= 2 * DEPTH else 2 * DEPTH  # both sides together fill the limit
         with clock("words"):
@@ -106,26 +102,6 @@ def find(
         degraded=tuple(filter(None, (trouble, trouble_reading))),
         trace=_trace(question, engine, found, scope, evidence, clock),
     )
-
-
-def _mentioned(names: tuple[str, ...], text: object) -> list[str]:
-    """The names that a question may hold: understanding it looks at each of them closely."""
-    if not isinstance(text, str):
-        return []
-    by_word = _by_first_word(names)
-    return [
-        name for word in ("", *dict.fromkeys(_WORD.findall(fold(text)))) for name in by_word.get(word, ())
-    ]
-
-
-@lru_cache(maxsize=8)
-def _by_first_word(names: tuple[str, ...]) -> dict[str, list[str]]:
-    """Under nothing those that have no first word: scripts without spaces."""
-    found: dict[str, list[str]] = {}
-    for name in names:
-        first = _WORD.search(fold(name)) if name.isascii() else None
-        found.setdefault(first[0] if first else "", []).append(name)
-    return found
 
 
 def _looked_at(engine: Engine, question: Query, limit: int) -> int:

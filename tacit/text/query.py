@@ -16,6 +16,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from tacit.text import dates, words
@@ -278,8 +279,23 @@ def _known(asked: str, names: Collection[str]) -> tuple[str, ...]:
     text = words.fold(asked)
     line = " ".join(("", *_folded_words(text), ""))
     spoken = frozenset(line.split())
-    found = ((_place(name, text, line, spoken), name) for name in dict.fromkeys(names))
+    by_word = _by_first_word(tuple(names))
+    near = (name for word in ("", *spoken) for name in by_word.get(word, ()))
+    found = ((_place(name, text, line, spoken), name) for name in dict.fromkeys(near))
     return tuple(name for at, name in sorted((at, name) for at, name in found if at >= 0))
+
+
+@lru_cache(maxsize=8)
+def _by_first_word(names: tuple[str, ...]) -> dict[str, list[str]]:
+    """A home has thousands of names, and a question few words. Under nothing stand those that have to be
+    looked at always: scripts without spaces."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        parts = _folded_words(name)
+        first = "" if words.unspaced(name) else parts[0] if parts else None
+        if first is not None:
+            found.setdefault(first, []).append(name)
+    return found
 
 
 def _place(name: str, text: str, line: str, spoken: frozenset[str]) -> int:
