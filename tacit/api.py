@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from tacit.errors import UsageError
 from tacit.memory import Memory
 from tacit.memory.live import About, Conversations, Kept
-from tacit.memory.turn import Request
+from tacit.memory.request import Request
 from tacit.model.context import Receipt
 from tacit.model.search import AUDIENCES, CATEGORIES, EVERYTHING, Audience, Scope
 from tacit.model.topics import Event

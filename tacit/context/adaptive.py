@@ -26,7 +26,7 @@ from hashlib import sha256
 
 from tacit.context.ethos import best_first, inert
 from tacit.context.fence import one_line, visible
-from tacit.model.context import Given
+from tacit.model.context import Quote
 
 HEADING = "## Adaptive Memory Context (auto-injected)"
 END = "---"
@@ -56,7 +56,7 @@ def intent(message: str) -> str:
 
 
 def section(
-    given: Sequence[Given],
+    given: Sequence[Quote],
     at: datetime,
     session: str,
     asked: str,
@@ -74,7 +74,7 @@ def section(
     return "\n".join([*head, *passages, END]) if passages else ""
 
 
-def _passages(given: Sequence[Given], room: int, most: int) -> Iterator[str]:
+def _passages(given: Sequence[Quote], room: int, most: int) -> Iterator[str]:
     """Each with its heading and an empty line behind it, as long as there is room."""
     number = 1
     for one in best_first(given):

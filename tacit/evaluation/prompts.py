@@ -21,7 +21,8 @@ from typing import NamedTuple
 from tacit.app import gate_of, parts_of
 from tacit.index.protocol import Index
 from tacit.memory import Memory
-from tacit.memory.turn import ContextCompiler, Request
+from tacit.memory.request import Request
+from tacit.memory.turn import ContextCompiler
 from tacit.memory.views import Present
 from tacit.model.context import Compiled, Section
 from tacit.model.search import Found, Scope

@@ -22,50 +22,40 @@ from __future__ import annotations
 
 import re
 import secrets
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache, partial
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import NamedTuple
 
-from tacit.config import Config
 from tacit.context.account import sections, slots
 from tacit.context.blocks import Block, room
 from tacit.context.fence import visible
 from tacit.context.fit import FULL, Appetite, Fitted, Wanted
 from tacit.context.fit import NEAR as NEAR_BEST
-from tacit.context.history import mark, newly, normal
+from tacit.context.history import normal
 from tacit.context.rank import NEAR, Ranked, Rules, rank
 from tacit.context.render import SYSTEM, assemble
 from tacit.context.shorten import middle_out
 from tacit.context.sources import PROJECTS, Listener, Loaded, Sources, identity_files, label
-from tacit.errors import TacitError
 from tacit.index.protocol import Place, Stored
 from tacit.lifecycle.extract import extract
+from tacit.memory.carried import Carried
 from tacit.memory.lanes import write_lanes
-from tacit.memory.recent import Question, Recent
+from tacit.memory.recent import Question
+from tacit.memory.request import Request, digest, keepable, sane, shown
+from tacit.memory.steps import Steps
 from tacit.memory.views import View
 from tacit.model.changes import Said
-from tacit.model.context import Compiled, Dropped, Notice, Receipt
-from tacit.model.context import Given as GivenPassage
+from tacit.model.context import Compiled, Dropped, Notice, Quote, Receipt
 from tacit.model.search import CATEGORIES, Found, Hit, Scope
-from tacit.model.topics import Activation, Decision, Event, Stimulus, Topic
+from tacit.model.topics import Activation, Decision, Stimulus, Topic
 from tacit.sessions.guard import Guarded, look
-from tacit.sessions.rules import Profile
 from tacit.store import proposals, receipts
-from tacit.store.gatelog import GateLog
-from tacit.store.given import Before, Given
-from tacit.store.home import Home
+from tacit.store.given import Before
 from tacit.text import tokens
-from tacit.text.ours import without_ours
-from tacit.text.redact import clean
-from tacit.watch.gate import GatedActivator
-from tacit.watch.pipeline import Moment, Watched, WatcherPipeline
-from tacit.watch.shelf import Shelf
-
-_T = TypeVar("_T")
+from tacit.watch.pipeline import Moment, Watched
 
 _BESIDE = 1 / 3  # of the gate: what a passage beside a better one needs
 _GATE_SHARE = 0.5  # of the time: a slow gate must not cost the turn what the notes say
@@ -74,8 +64,6 @@ _CANDIDATES = 60  # passages that are asked for
 _MOST_CANDIDATES = 400
 _SHORT = 20  # tokens of a short turn
 _TOPIC_WORDS = 12  # keywords of awake topics that are looked for besides
-_SHOWN = 120  # characters of the message in a receipt
-_SESSIONS = 1000  # whose last flushed turn is remembered
 _CACHED = 20_000  # characters of a text whose tokens are remembered
 _PATH = re.compile(r"[\w.@~+-]*(?:/[\w.@~+-]+)+|[\w@~+-]+\.[A-Za-z]\w{0,7}\b")
 _MOST_PATHS = 100
@@ -84,144 +72,11 @@ _UNTOLD: tuple[Notice, ...] = ()
 _OUR_TOOL = re.compile(r"(?:mcp_+)?(?:tacit|memory)(?:[_:./-]|$)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a host asks for. `seconds`: the time there is, None for as long as it takes. `trial`: asked by
-    hand, so it is no turn of the session and leaves no trace in it."""
-
-    message: str
-    session_key: str = "agent:main:main"
-    agent: str | None = None
-    session_id: str = ""  # empty: as the receipts tell
-    transcript: str = ""  # of this very session, which is not searched: the host has it
-    history: Sequence[object] = ()
-    budget: int | None = None
-    event: Event | None = None
-    paths: tuple[str, ...] = ()  # in tool calls since the last turn, besides those in the history
-    wake: tuple[str, ...] = ()  # topics asked for by name
-    seconds: float | None = None
-    trial: bool = False
-    lane: Literal["prompt", "runtime"] = "prompt"
-    sender: str = ""  # who wrote the message, as the host spells it
-    trigger: str = ""  # what began the run: user, heartbeat, cron
-    tool: str = ""  # on whose behalf the host asks, where it is a tool
-
-
-def sane(request: Request) -> Request:
-    """With text where there has to be text, whatever a host gave."""
-    key = request.session_key if isinstance(request.session_key, str) else ""
-    return replace(
-        request,
-        message=request.message if isinstance(request.message, str) else "",
-        session_key=key,
-        agent=request.agent if isinstance(request.agent, str) else None,
-        paths=tuple(path for path in request.paths if isinstance(path, str)),
-        wake=tuple(name for name in request.wake if isinstance(name, str)),
-        session_id=_text(request.session_id),
-        sender=_text(request.sender),
-        trigger=_text(request.trigger),
-        tool=_text(request.tool),
-    )
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-class ContextCompiler:
-    """Compiles the turns of one home. Safe to use from several threads."""
-
-    def __init__(
-        self,
-        home: Home,
-        config: Config,
-        gate: Callable[[], GatedActivator],
-        profile_of: Callable[..., Profile],
-    ) -> None:
-        self.home, self.config = home, config
-        self._gate = gate
-        self.given = Given(home)
-        self.log = GateLog(home)
-        self._made: tuple[Shelf, int, WatcherPipeline] | None = None
-        self.profile_of = profile_of
-        self.recent = Recent()
-        self._flushed: dict[str, str] = {}
-        self._over: dict[str, None] = {}  # sessions that ended, and nothing was said under their key since
+class ContextCompiler(Carried):
+    """Compiles the turns of one home."""
 
     def compile(self, request: Request, view: View, now: datetime) -> Compiled:
         return _Turn(self, sane(request), view, now).compiled()
-
-    def pipeline(self, view: View) -> WatcherPipeline:
-        """The watchers over the topics as they are now. Made again when one of them changed."""
-        shelf = view.shelf()
-        if self._made is None or self._made[0] is not shelf or self._made[1] != shelf.generation:
-            threshold = self.config.watchers.similarity_threshold
-            self._made = (shelf, shelf.generation, WatcherPipeline(shelf.topics, self._gate(), threshold))
-        return self._made[2]
-
-    def ended(self, session_key: str, agent: str) -> None:
-        """What was given so far is not in the next conversation of this key."""
-        self.recent.forget(session_key, agent)
-        while len(self._over) > _SESSIONS:
-            self._over.pop(next(iter(self._over)), None)
-        self._over[session_key] = None
-
-    def last(self, session_key: str, since: datetime) -> Before | None:
-        """The turn before in this conversation, whichever process took it."""
-        return None if session_key in self._over else self.given.last(session_key, since)
-
-    def keep(self, receipt: Receipt, decisions: Sequence[Decision]) -> None:
-        """Nobody can be told if a log cannot be written: doctor looks at the disk."""
-        receipts.append(self.home, receipt)
-        self.log.append(decisions, receipt.message)
-        if not receipt.trial:
-            self._over.pop(receipt.session_key, None)
-
-    def newly_left(self, session_id: str, left: Sequence[Said]) -> Sequence[Said]:
-        """Of the turns that no longer fit those that still did the last time."""
-        fresh = newly(left, self._flushed.get(session_id))
-        if left:
-            if len(self._flushed) > _SESSIONS:
-                self._flushed.pop(next(iter(self._flushed)))
-            self._flushed[session_id] = mark(left[-1])
-        return fresh
-
-
-class Steps:
-    """Runs the steps of a turn: what fails or comes too late is noted, and the turn goes on without it."""
-
-    def __init__(self, seconds: float | None) -> None:
-        self.deadline = None if seconds is None else time.monotonic() + seconds
-        self.notices: list[Notice] = []
-        self.timings: dict[str, float] = {}
-
-    def share(self, part: float) -> float | None:
-        """The monotonic time at which so much of the time that is left will be over."""
-        if self.deadline is None:
-            return None
-        now = time.monotonic()
-        return now + part * max(0.0, self.deadline - now)
-
-    def run(self, name: str, step: Callable[[], _T], otherwise: _T, *, always: bool = False) -> _T:
-        began = time.perf_counter()
-        if not always and self.deadline is not None and time.monotonic() > self.deadline:
-            self.notices.append(Notice("deadline", f"There was no time left for: {name}."))
-            return otherwise
-        try:
-            return step()
-        except (TacitError, OSError) as error:
-            self.notices.append(Notice(name, str(error)))
-        except Exception as error:  # noqa: BLE001 - a turn never breaks, whatever is wrong with us
-            self.notices.append(Notice("bug", f"{name}: {type(error).__name__}: {error}"))
-        finally:
-            self.timings[name] = round((time.perf_counter() - began) * 1000, 3)
-            self._tell_late(name)
-        return otherwise
-
-    def _tell_late(self, name: str) -> None:
-        late = self.deadline is not None and time.monotonic() > self.deadline
-        if late and not any(notice.code == "deadline" for notice in self.notices):
-            self.notices.append(Notice("deadline", f"The time was over when this was done: {name}."))
 
 
 class Assembled(NamedTuple):
@@ -244,15 +99,15 @@ _NOTHING = Assembled("", "", 0, ())
 class _Turn:
     """One turn while it is compiled."""
 
-    def __init__(self, compiler: ContextCompiler, request: Request, view: View, now: datetime) -> None:
-        self.compiler, self.request, self.view, self.now = compiler, request, view, now
-        self.config = compiler.config
+    def __init__(self, carried: Carried, request: Request, view: View, now: datetime) -> None:
+        self.carried, self.request, self.view, self.now = carried, request, view, now
+        self.config = carried.config
         self.message = request.message
-        self.asked = clean(without_ours(request.message)).text  # what may leave the turn, and is looked for
+        self.asked = keepable(request.message)  # what may leave the turn, and is looked for
         self.steps = Steps(request.seconds)
         self.history: list[Said] = []
         self.is_new = False  # the session has just begun
-        self.profile = compiler.profile_of(
+        self.profile = carried.profile_of(
             request.session_key,
             agent=request.agent,
             sender=request.sender,
@@ -305,13 +160,13 @@ class _Turn:
         if self._is_runtime and not self._is_trial:
             compiled = self._in_lanes(compiled)
         if not self.view.past:
-            self.compiler.keep(compiled.receipt, self.decisions)
+            self.carried.keep(compiled.receipt, self.decisions)
         if self._is_trial:
             return compiled
-        shown = receipts.for_host(compiled.receipt)
-        compiled = replace(compiled, receipt=shown, dropped=shown.dropped)
+        told = receipts.for_host(compiled.receipt)
+        compiled = replace(compiled, receipt=told, dropped=told.dropped)
         if self._is_runtime:
-            self.compiler.recent.answers.put(self.request.session_key, (self._digest, compiled))
+            self.carried.recent.answers.put(self.request.session_key, (self._digest, compiled))
         return compiled
 
     def _in_lanes(self, compiled: Compiled) -> Compiled:
@@ -332,7 +187,7 @@ class _Turn:
 
     def _lanes_written(self, compiled: Compiled) -> tuple[Notice, ...]:
         return write_lanes(
-            self.compiler.home, self.config, self.profile, compiled, self.asked, self.now,
+            self.carried.home, self.config, self.profile, compiled, self.asked, self.now,
             is_first=self.is_new,
         )  # fmt: skip
 
@@ -383,7 +238,7 @@ class _Turn:
         if not self._is_runtime or self._is_trial:
             return None
         seconds = inject.cache_seconds if self.history else inject.debounce_ms / 1000
-        before = self.compiler.recent.answers.get(self.request.session_key, seconds)
+        before = self.carried.recent.answers.get(self.request.session_key, seconds)
         return before[1] if before is not None and before[0] == self._digest else None
 
     def _asked_before(self) -> str:
@@ -393,11 +248,11 @@ class _Turn:
         if not self._is_runtime and self.history:
             return "not-first"
         debounce = self.config.inject.debounce_ms / 1000
-        if self._is_runtime and self.compiler.recent.answers.get(self.request.session_key, debounce):
+        if self._is_runtime and self.carried.recent.answers.get(self.request.session_key, debounce):
             return "debounced"
         session = self._session_id
         searches = (
-            0 if self.is_new else self.compiler.given.searches(self.request.session_key, session, self._since)
+            0 if self.is_new else self.carried.given.searches(self.request.session_key, session, self._since)
         )
         return "not-first" if searches else ""
 
@@ -425,7 +280,7 @@ class _Turn:
         some begins a new session, and so does one after a long pause."""
         if self.request.session_id or self._is_trial:
             return self.request.session_id
-        last = self.compiler.last(self.request.session_key, self._since)
+        last = self.carried.last(self.request.session_key, self._since)
         if last is not None and self._goes_on(last):
             return last.session_id
         self.is_new = True
@@ -444,7 +299,7 @@ class _Turn:
     # ------------------------------------------------------------ topics
 
     def _awake(self, skipped: bool, history: Sequence[Said]) -> list[Activation]:
-        pipeline = self.compiler.pipeline(self.view)
+        pipeline = self.carried.pipeline(self.view)
         if self.rule.audience == "owner":  # what is wrong with a topic may tell what is in it
             for problem in pipeline.problems:
                 self._notice("topic", str(problem))
@@ -475,7 +330,7 @@ class _Turn:
 
     def _spoken(self) -> dict[str, int]:
         """How many turns ago each topic corrected the agent in this session."""
-        labels = self.compiler.given.labels(self.request.session_key, self._session_id, self._since)
+        labels = self.carried.given.labels(self.request.session_key, self._session_id, self._since)
         return {
             name: ago
             for label, ago in labels.items()
@@ -504,9 +359,9 @@ class _Turn:
         scope, limit = self._scope(), self._candidates
         state = None if self._is_trial else self.view.generation()
         question = Question(
-            self.kind.agent, self.kind.type, scope, _hash(query), limit, self.now.date().isoformat(), state
+            self.kind.agent, self.kind.type, scope, digest(query), limit, self.now.date().isoformat(), state
         )
-        kept = self.compiler.recent.found
+        kept = self.carried.recent.found
         if state is not None and (before := kept.get(question, self.config.inject.cache_seconds)):
             self._notice("cache", "The same question was searched for a moment ago.")
             return before
@@ -553,7 +408,7 @@ class _Turn:
         session = self._session_id
         if self.is_new:
             return ()
-        before = self.compiler.given.seen(self.request.session_key, session, self._since)
+        before = self.carried.given.seen(self.request.session_key, session, self._since)
         after = self.config.inject.repeat_after_turns
         return [digest for digest, ago in before.items() if after is None or ago <= after]
 
@@ -609,7 +464,7 @@ class _Turn:
 
     def _flush(self, session: str, left: Sequence[Said]) -> None:
         """Offer what leaves the window to the lifecycle; nothing is written to a note."""
-        fresh = [_cleaned(turn) for turn in self.compiler.newly_left(session, left)]
+        fresh = [replace(turn, text=keepable(turn.text)) for turn in self.carried.newly_left(session, left)]
         found = extract(
             fresh,
             session_key=self.request.session_key,
@@ -620,7 +475,7 @@ class _Turn:
         )
         code, told = ("flush-ok", f"{_turns(len(fresh))} left the window; nothing in them to keep.")
         if found is not None:
-            trouble = proposals.offer(self.compiler.home, found)
+            trouble = proposals.offer(self.carried.home, found)
             code = "flush-failed" if trouble else "flushed"
             told = (
                 trouble or f"{_turns(len(fresh))} left the window; {len(found.changes)} lines were proposed."
@@ -644,8 +499,8 @@ class _Turn:
             session_type=self.kind.type,
             agent=self.kind.agent,
             audience=self.rule.audience,
-            message_hash=_hash(self.asked),
-            message=" ".join(self.asked[: 2 * _SHOWN].split())[:_SHOWN],
+            message_hash=digest(self.asked),
+            message=shown(self.asked),
             budget=self.budget,
             tokens=made.tokens,
             characters=len(made.text) + len(made.standing),
@@ -663,34 +518,11 @@ class _Turn:
         )
 
 
-def nothing(
-    message: str, code: str, reason: str, now: datetime, asked: Mapping[str, Any] | None = None
-) -> Compiled:
-    """The answer where there is none: the turn goes on with what the host has."""
-    key = _text((asked or {}).get("session_key"))
-    said = clean(without_ours(_text(message))).text
-    receipt = Receipt(
-        id="", at=now.isoformat(), session_key=key, session_id="", session_type="", agent="",
-        message_hash=_hash(said), message=" ".join(said[: 2 * _SHOWN].split())[:_SHOWN], budget=0, tokens=0,
-        characters=0, sections=(), dropped=(), skipped=code, notices=(Notice(code, reason),),
-        lane=_text((asked or {}).get("lane")) or "prompt",
-    )  # fmt: skip
-    return Compiled("", 0, (), (), receipt)
-
-
-def _hash(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _cleaned(turn: Said) -> Said:
-    return replace(turn, text=clean(without_ours(turn.text)).text)
-
-
-def _given(fitted: Sequence[Fitted]) -> Iterator[GivenPassage]:
+def _given(fitted: Sequence[Fitted]) -> Iterator[Quote]:
     for one in fitted:
         for kept in one.kept:
             if kept.block.slot == "knowledge":
-                yield GivenPassage(kept.text, kept.block.source, kept.block.day, kept.block.score or 0.0)
+                yield Quote(kept.text, kept.block.source, kept.block.day, kept.block.score or 0.0)
 
 
 @lru_cache(maxsize=4096)

@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import TacitError, UsageError
-from tacit.memory.turn import ContextCompiler, Request, nothing, sane
+from tacit.memory.request import Request, nothing, sane
+from tacit.memory.turn import ContextCompiler
 from tacit.memory.views import Past, Present
 from tacit.model.context import Compiled
 from tacit.model.search import EVERYTHING

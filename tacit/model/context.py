@@ -85,7 +85,7 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Quote:
     """One retrieved passage as it was given, for lanes with a form of their own."""
 
     text: str
@@ -104,4 +104,4 @@ class Compiled:
     dropped: tuple[Dropped, ...]
     receipt: Receipt
     standing: str = ""  # runtime: what stays the same from turn to turn, for the host's system prompt
-    given: tuple[Given, ...] = ()
+    given: tuple[Quote, ...] = ()

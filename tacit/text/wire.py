@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from tacit.model.context import Compiled, Given, Notice, Receipt, Section
+from tacit.model.context import Compiled, Notice, Quote, Receipt, Section
 from tacit.model.search import Found, Hit, Scope, Why
 from tacit.model.topics import Event
 from tacit.text.receipts import as_dict, receipt_of
@@ -161,8 +161,8 @@ def notices_from(form: Mapping[str, Any]) -> Iterator[Notice]:
         yield Notice(_field(one, "code", ""), _field(one, "text", ""))
 
 
-def _given(form: Mapping[str, Any]) -> Given:
-    return Given(
+def _given(form: Mapping[str, Any]) -> Quote:
+    return Quote(
         _field(form, "text", ""),
         _field(form, "source", ""),
         _field(form, "day", ""),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tacit.context import adaptive
 from tacit.context.adaptive import END, HEADING, intent, marker, session_hash
-from tacit.model.context import Given
+from tacit.model.context import Quote
 from tests.hostile import hostile
 
 AT = datetime(2026, 3, 10, 10, 30, tzinfo=timezone(timedelta(hours=1)))
@@ -19,11 +19,11 @@ SESSION = session_hash("agent:main:main", "ses_1")
 ASKED = "How do we water the tomatoes?"
 
 
-def passage(text: str, source: str = "knowledge/procedures/watering.md:3", score: float = 0.89) -> Given:
-    return Given(text, source, "2026-03-01", score)
+def passage(text: str, source: str = "knowledge/procedures/watering.md:3", score: float = 0.89) -> Quote:
+    return Quote(text, source, "2026-03-01", score)
 
 
-def section(*given: Given, asked: str = ASKED, most: int = 4000, most_snippet: int = 800) -> str:
+def section(*given: Quote, asked: str = ASKED, most: int = 4000, most_snippet: int = 800) -> str:
     return adaptive.section(given, AT, SESSION, asked, most=most, most_snippet=most_snippet)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.context.ethos import inert, render
-from tacit.model.context import Given
+from tacit.model.context import Quote
 from tests.hostile import hostile
 
 AT = datetime(2026, 3, 10, 9, 30, tzinfo=UTC)
@@ -47,8 +47,8 @@ def parsed(text: str) -> Read:
     return Read(first[1], first[2], top, intro[2], [(day, said, score) for _, day, said, score in found])
 
 
-def passage(text: str, score: float = 0.89, day: str = "2026-03-01") -> Given:
-    return Given(text, "knowledge/reference/hoses.md:7", day, score)
+def passage(text: str, score: float = 0.89, day: str = "2026-03-01") -> Quote:
+    return Quote(text, "knowledge/reference/hoses.md:7", day, score)
 
 
 def test_the_form_is_that_of_ethos_to_the_letter() -> None:
@@ -80,7 +80,7 @@ def test_what_is_below_the_gate_is_filtered_and_the_gate_that_was_applied_is_pri
 @pytest.mark.parametrize(
     "some", [[], [passage("weak", 0.1)], [passage(" \n\t ")], [passage("\u200b\n---\n#")]]
 )
-def test_where_nothing_passes_there_is_no_text_at_all(some: list[Given]) -> None:
+def test_where_nothing_passes_there_is_no_text_at_all(some: list[Quote]) -> None:
     assert render(some, AT, 0.12) == ""
 
 

@@ -17,7 +17,7 @@ from tacit.config import Config, parse
 from tacit.context.adaptive import marker, session_hash
 from tacit.memory import Memory
 from tacit.memory.lanes import write_lanes
-from tacit.model.context import Compiled, Given, Notice, Receipt
+from tacit.model.context import Compiled, Notice, Quote, Receipt
 from tacit.sessions.rules import profile_of
 from tacit.store import files
 from tacit.store.home import Home
@@ -39,8 +39,8 @@ from tests.memory.homes import (
 PAGE = "knowledge/journal/2026-03-10.md"
 HEADING = "## Adaptive Memory Context (auto-injected)"
 SOME = (
-    Given("Water slowly, at the root.", "knowledge/procedures/watering.md:3", "2026-03-01", 0.89),
-    Given("Half an inch is right.", "knowledge/reference/hoses.md:5", "", 0.41),
+    Quote("Water slowly, at the root.", "knowledge/procedures/watering.md:3", "2026-03-01", 0.89),
+    Quote("Half an inch is right.", "knowledge/reference/hoses.md:5", "", 0.41),
 )
 
 
@@ -49,7 +49,7 @@ def config(lanes: str, text: str = "") -> Config:
     return parse(written, where="test", environ={}, trusted=True).config
 
 
-def compiled(given: tuple[Given, ...], key: str = OWNER, session_id: str = "ses_1") -> Compiled:
+def compiled(given: tuple[Quote, ...], key: str = OWNER, session_id: str = "ses_1") -> Compiled:
     receipt = Receipt(
         id="r", at=NOW.isoformat(), session_key=key, session_id=session_id, session_type="", agent="main",
         message_hash="", message="", budget=0, tokens=0, characters=0, sections=(), dropped=(),
@@ -63,7 +63,7 @@ class Lanes:
 
     def __call__(
         self,
-        given: tuple[Given, ...] = SOME,
+        given: tuple[Quote, ...] = SOME,
         key: str = OWNER,
         lanes: str = "[runtime, file, daily]",
         *,
@@ -112,7 +112,7 @@ def test_the_file_has_what_was_given_and_is_overwritten_each_turn(lanes: Lanes) 
 
 @pytest.mark.parametrize("given", [(), (replace(SOME[0], score=0.05),)])
 def test_a_turn_without_passages_leaves_an_empty_file_and_not_the_old_one(
-    lanes: Lanes, given: tuple[Given, ...]
+    lanes: Lanes, given: tuple[Quote, ...]
 ) -> None:
     lanes(given, lanes="[file]")
     assert lanes.mirror().read_bytes() == b""

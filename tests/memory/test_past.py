@@ -11,7 +11,7 @@ import pytest
 import tacit as product
 from tacit.errors import UsageError
 from tacit.memory import Memory
-from tacit.memory.turn import Request
+from tacit.memory.request import Request
 from tacit.model.context import Compiled
 from tacit.model.search import Stamp
 from tacit.watch.shelf import Shelf

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tacit.memory import Memory
-from tacit.memory.turn import Request
+from tacit.memory.request import Request
 from tests.memory.homes import (
     CRON,
     FORUM,

@@ -11,7 +11,7 @@ import pytest
 
 import tacit as product
 from tacit.memory import Memory
-from tacit.memory.turn import Request
+from tacit.memory.request import Request
 from tacit.model.topics import Event
 from tests.memory.homes import (
     OWNER,

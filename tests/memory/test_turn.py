@@ -14,7 +14,7 @@ import pytest
 
 from tacit.embed.protocol import Embedder
 from tacit.memory import Memory
-from tacit.memory.turn import Request
+from tacit.memory.request import Request
 from tacit.model.context import Compiled
 from tacit.model.topics import Event
 from tacit.search.parts import Parts

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tacit as product
 from tacit.memory import Memory
-from tacit.memory.turn import Request
+from tacit.memory.request import Request
 from tacit.model.context import Compiled
 from tacit.text import tokens
 from tests.memory.homes import GROUP, OWNERS, PATIENT, labels, notice_codes, opened, settle, write

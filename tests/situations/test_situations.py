@@ -18,7 +18,7 @@ import pytest
 
 from tacit import sample
 from tacit.memory import Memory
-from tacit.memory.turn import Request
+from tacit.memory.request import Request
 from tacit.model.context import Compiled, Dropped, Section
 from tacit.model.topics import Event
 from tests.memory.homes import opened

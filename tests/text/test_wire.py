@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.api import _scope
-from tacit.model.context import Compiled, Dropped, Given, Notice, Receipt, Section
+from tacit.model.context import Compiled, Dropped, Notice, Quote, Receipt, Section
 from tacit.model.search import CATEGORIES, Found, Hit, Scope, Why
 from tacit.model.topics import Event
 from tacit.text.wire import compiled_form, compiled_from, event_form, found_form, found_from, scope_form
@@ -33,7 +33,7 @@ COMPILED = Compiled(
     RECEIPT.dropped,
     RECEIPT,
     "Standing",
-    (Given("a", "b.md:3", "2026-01-01", 0.5),),
+    (Quote("a", "b.md:3", "2026-01-01", 0.5),),
 )
 HIT = Hit(
     "a.md", "text", "**text**", 0.5, "reference", (3, 4), "2026-03-01", "", 0, "A", ("A", "B"), "group",
