@@ -16,6 +16,7 @@ from tacit.errors import UsageError
 from tacit.memory import Memory
 from tacit.memory.live import About, Conversations, Kept
 from tacit.memory.request import Request
+from tacit.memory.schedules import came_due, take_due
 from tacit.model.context import Receipt
 from tacit.model.search import AUDIENCES, CATEGORIES, EVERYTHING, Audience, Scope
 from tacit.model.topics import Event
@@ -23,6 +24,7 @@ from tacit.sessions.rules import Profile
 from tacit.store import receipts
 from tacit.text.receipts import as_dict
 from tacit.text.wire import Json, compiled_form, found_form
+from tacit.watch.due import as_value
 
 Body: TypeAlias = Mapping[str, Any]
 
@@ -217,6 +219,16 @@ def one_receipt(served: Served, body: Body) -> Json:
     return as_dict(found)
 
 
+def due(served: Served, body: Body) -> Json:  # noqa: ARG001 - as every operation
+    """Topics whose schedules came due and wait. A host begins a turn for each, with the event `cron`."""
+    return {"due": [as_value(one) for one in came_due(served.memory).found]}
+
+
+def done_due(served: Served, body: Body) -> Json:  # noqa: ARG001 - as every operation
+    """The same, and who asks takes care of them: they wait no more."""
+    return {"due": [as_value(one) for one in take_due(served.memory)]}
+
+
 # ---------------------------------------------------------------- the protocol of Ethos
 
 
@@ -255,6 +267,8 @@ OPERATIONS: Sequence[Operation] = (
     Operation("end_session", "POST", "/v1/session/end", end_session),
     Operation("ipc", "POST", "/v1/ipc", ipc),
     Operation("list_receipts", "GET", "/v1/receipts", list_receipts),
+    Operation("due", "GET", "/v1/due", due),
+    Operation("done_due", "POST", "/v1/due/done", done_due),
     Operation("one_receipt", "GET", "/v1/receipts/{id}", one_receipt),
 )
 

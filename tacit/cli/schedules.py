@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
-from tacit.app import zone_of
 from tacit.cli import output
 from tacit.cli.lines import one_line
 from tacit.cli.playbooks import code_of
 from tacit.errors import UsageError
 from tacit.memory import Memory
+from tacit.memory.schedules import wall
 from tacit.store.due import before, last_done, mark_done, marking
-from tacit.watch.due import MACHINE, Due, as_value, due
+from tacit.watch.due import Due, as_value, due
 
 BEGIN = 'Begin a turn for one with: tacit compile "" --cron NAME'
 
@@ -26,7 +26,7 @@ def run(memory: Memory, options: argparse.Namespace) -> int:
     if code_of(shelf.problems):
         output.warn("warning: not every topic could be read as it is meant. See: tacit topics")
     with marking(memory.home) if options.done else nullcontext():
-        now = memory.moment().astimezone(zone_of(memory.config) or MACHINE)
+        now = wall(memory)
         since = _last_done(memory, now) if options.since is None else _moment(options.since, now)
         found = due(shelf.topics, since, now)
         _print_due(found, since.astimezone(now.tzinfo), options)

@@ -14,26 +14,26 @@ from __future__ import annotations
 
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from tacit.api import OPERATIONS, Served
-from tacit.app import load_config, parts_of, zone_of
+from tacit.app import load_config, parts_of
 from tacit.config import Config
 from tacit.daemon.log import Log
 from tacit.daemon.metrics import Metrics
 from tacit.errors import HomeError, TacitError, UsageError
 from tacit.memory import Memory
 from tacit.memory.live import steady
+from tacit.memory.schedules import came_due
 from tacit.search.follow import follow
 from tacit.search.searcher import Indexed, Searcher
-from tacit.store import due as due_file
 from tacit.store import spool
 from tacit.store.home import Home
 from tacit.store.listing import INDEXED
 from tacit.text.wire import Json
-from tacit.watch.due import MACHINE, Due, as_value, due
+from tacit.watch.due import Due
 
 SPOOLED = ("message", "tool", "end_session")  # what a host may leave in the spool
 _WAIT = 1.0  # seconds after which a thread looks again which job has its time
@@ -109,7 +109,7 @@ class Work:
         self._config_trouble = ""
         self._following = _NOT_YET
         self._is_gone = False
-        self._due: list[Due] = []
+        self._due: Sequence[Due] = ()
         self._due_total = 0
         self._due_doubt = ""
         self._taken = 0
@@ -363,30 +363,9 @@ class Work:
 
     # ------------------------------------------------------------ schedules
 
-    def due(self, *, done: bool = False) -> list[Json]:
-        """Topics whose schedules came due since somebody last said `done`."""
-        memory = self.served.memory
-        if not done:
-            return [as_value(one) for one in self._came_due(memory)]
-        with due_file.marking(self._home):
-            now = self._wall(memory)
-            found = self._came_due(memory, now)
-            due_file.mark_done(self._home, now)
-        self._due = []
-        return [as_value(one) for one in found]
-
-    def _wall(self, memory: Memory) -> datetime:
-        return memory.moment().astimezone(zone_of(memory.config) or MACHINE)
-
-    def _came_due(self, memory: Memory, now: datetime | None = None) -> list[Due]:
-        now = now or self._wall(memory)
-        since = due_file.last_done(self._home, now)
-        self._due_doubt = since.doubt
-        return due(memory.turns.topics().topics, since.at, now)
-
     def _look_what_is_due(self) -> str:
         known = {(one.topic.name, one.at) for one in self._due}
-        self._due = self._came_due(self.served.memory)
+        self._due, self._due_doubt = came_due(self.served.memory)
         for one in self._due:
             if (one.topic.name, one.at) not in known:
                 self._due_total += 1

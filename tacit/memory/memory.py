@@ -80,7 +80,7 @@ class Memory:
         self.git = Git(home.root)
         self.history = History(home, self.git, self._moment)
         self._committer = Committer(home, self.git, self._moment, _memory_limits(config))
-        self._zone, self._now = zone, now  # zone None: the machine's own
+        self.zone, self._now = zone, now  # zone None: the machine's own
         self.seals_idle = True  # False: somebody in this process does, by a clock that nobody can set
         self._senders = Senders(home)
 
@@ -503,7 +503,7 @@ class Memory:
         return to_milliseconds(self._in_zone(self._now()))
 
     def _in_zone(self, at: datetime) -> datetime:
-        return (at if at.tzinfo else at.replace(tzinfo=self._zone)).astimezone(self._zone)
+        return (at if at.tzinfo else at.replace(tzinfo=self.zone)).astimezone(self.zone)
 
 
 def _memory_limits(config: Config) -> tuple[int, int, int]:

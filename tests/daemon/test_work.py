@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tacit.api import Served
+from tacit.api import OPERATIONS, Served
 from tacit.app import memory_of
 from tacit.config import Config
 from tacit.daemon.log import Log
@@ -452,29 +453,38 @@ def test_a_home_that_comes_back_is_followed_again(at: At) -> None:
 # ---------------------------------------------------------------- schedules
 
 
+def asked(at: At, name: str) -> Any:
+    [operation] = [one for one in OPERATIONS if one.name == name]
+    return operation.run(at.work.served, {})["due"]
+
+
+def waiting(at: At) -> Any:
+    return asked(at, "due")
+
+
 def test_topics_that_came_due_are_told_once_and_offered_until_somebody_says_done(at: At) -> None:
     write(at.home, "topics/morning.md", TOPIC)
     for _ in range(3):
         at.run("due")
-    [due] = at.work.due()
+    [due] = waiting(at)
     assert (due["topic"], due["at"]) == ("morning", "2026-03-10T08:00:00+00:00")
     assert len(at.logged("topic_due")) == 1
     assert at.work.about()["due"] == 1
-    assert at.work.due(done=True) == [due]
-    assert at.work.due() == []
+    assert asked(at, "done_due") == [due]
+    assert waiting(at) == []
     at.clock.pass_by(86_400)
     at.run("due")
-    assert [one["at"] for one in at.work.due()] == ["2026-03-11T08:00:00+00:00"]
+    assert [one["at"] for one in waiting(at)] == ["2026-03-11T08:00:00+00:00"]
     assert len(at.logged("topic_due")) == 2
 
 
 def test_a_clock_that_goes_back_makes_nothing_due_twice_in_the_log(at: At) -> None:
     write(at.home, "topics/morning.md", TOPIC)
-    at.work.due(done=True)
+    asked(at, "done_due")
     at.clock.wall -= timedelta(days=2)
     at.run("due")
     assert any("due.json" in problem for problem in at.work.problems())
-    assert len(at.work.due()) == 1
+    assert len(waiting(at)) == 1
 
 
 def test_a_private_folder_that_is_deleted_stops_nothing(at: At) -> None:
