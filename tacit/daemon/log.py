@@ -25,6 +25,7 @@ Level: TypeAlias = Literal["info", "warning", "error"]
 LARGEST = 4 << 20
 LONGEST = 300  # characters of a value
 TRACE = 4000  # of a trace, its end
+_REMEMBERED = 1000  # things that `once` said
 _PAUSE = 10.0  # seconds in which `sometimes` says the same only once
 
 
@@ -42,6 +43,7 @@ class Log:
         self._path, self._largest = path, largest
         self._now, self._clock = now, clock
         self._lock = Lock()
+        self._once: dict[str, None] = {}
         self._said: dict[str, tuple[float, int]] = {}  # when `sometimes` said it, how often it did not since
 
     def say(self, level: Level, event: str, **fields: object) -> None:
@@ -61,6 +63,17 @@ class Log:
             self._said[event] = (last, missed + 1) if quiet else (now, 0)
         if not quiet:
             self.say(level, event, **fields, **({"times": missed + 1} if missed else {}))
+
+    def once(self, level: Level, event: str, **fields: object) -> None:
+        """For what is the same at every turn of a session: the first time only, as long as we remember."""
+        key = f"{event} {sorted(fields.items())!r}"
+        with self._lock:
+            known = key in self._once
+            self._once[key] = None
+            if len(self._once) > _REMEMBERED:
+                self._once.pop(next(iter(self._once)))
+        if not known:
+            self.say(level, event, **fields)
 
     def _append(self, data: bytes) -> None:
         fd = os.open(self._path, files.LOGGED, 0o600)

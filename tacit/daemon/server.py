@@ -58,6 +58,9 @@ SWITCH = 0.0002
 _LONGEST_TURN = 60_000  # milliseconds
 _LARGE = 64 << 10  # bytes of JSON that are not read on the loop
 _RESERVED = 256  # files that are not for connections: the index, git, logs, what is accepted in one go
+# Notices that say the same at every turn of a session, and that its owner can do something about.
+_ABOUT_A_SESSION = ("unknown-key", "nobodys", "main-thread", "not-owner", "several-senders")
+_LOGGED = 120  # characters of a session key
 _RECORDS = ("message", "tool", "end_session")  # quickly done; they do not wait for what computes
 _CODES: tuple[tuple[type[TacitError], str], ...] = (
     (DiskError, "disk"),
@@ -498,6 +501,8 @@ class Server:
         self._metrics.turns.add(lane if operation.name == "turn" else operation.name, turn.skipped)
         for code in turn.codes:
             self._metrics.notices.add(code)
+            if code in _ABOUT_A_SESSION:
+                self._log.once("warning", code, session_key=str(asked.get("session_key", ""))[:_LOGGED])
         self._metrics.tokens.add(by=turn.tokens)
 
     # ------------------------------------------------ what went wrong

@@ -465,6 +465,14 @@ def real(memory: Memory, start: Start) -> Running:
     return start(*OPERATIONS, served=Served(memory, Conversations(memory)))
 
 
+def test_a_session_that_nobody_knows_is_told_once_in_the_log(real: Running) -> None:
+    for key in ("something:else", "something:else", "agent:main:cron:x:run:1", "something:more"):
+        for lane in ("runtime", "prompt"):
+            assert real.ask("POST", "/v1/turn", {"message": "Hello?", "session_key": key, "lane": lane}).json
+        real.ask("POST", "/v1/bootstrap", {"session_key": key, "files": []})
+    assert [line["session_key"] for line in real.said("unknown-key")] == ["something:else", "something:more"]
+
+
 # Every field that an operation reads, and what it may be given instead of what it wants.
 FIELDS = (
     "message",
