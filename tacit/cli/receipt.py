@@ -30,7 +30,7 @@ _BAR = 60
 
 def explained(receipt: Receipt, width: int) -> Iterator[Line]:
     """What a person is told of a receipt, as lines of at most this width."""
-    yield [Piece(f'"{clipped(one_line(receipt.message), width - 2)}"', "bold")]
+    yield [Piece(clipped(_title_of(receipt), width), "bold")]
     yield from _head(receipt, width)
     yield []
     yield from _bar(receipt, width)
@@ -45,6 +45,12 @@ def explained(receipt: Receipt, width: int) -> Iterator[Line]:
     yield [Piece(clipped(hint, width), "dim")]
 
 
+def _title_of(receipt: Receipt) -> str:
+    if receipt.lane == "bootstrap":
+        return "The files of a session that begins"
+    return f'"{one_line(receipt.message)}"'
+
+
 def _head(receipt: Receipt, width: int) -> Iterator[Line]:
     share = f" ({receipt.tokens / receipt.budget:.0%})" if receipt.budget else ""
     facts = [
@@ -52,9 +58,14 @@ def _head(receipt: Receipt, width: int) -> Iterator[Line]:
         receipt.session_type,
         f"{receipt.tokens:,} of {receipt.budget:,} tokens{share}",
         f"agent {receipt.agent}" if receipt.agent else "",
+        f"lane {receipt.lane}" if receipt.lane != "prompt" else "",
+        f"rule {receipt.rule}" if receipt.rule else "",
         f"receipt {receipt.id}",
     ]
     yield from folded(filter(None, facts), "  ", width)
+    if receipt.host_tokens is not None:
+        told = f"{receipt.tokens:,} tokens, where the host by itself would load {receipt.host_tokens:,}"
+        yield [Piece(clipped(told, width))]
     if receipt.past:
         yield [Piece(clipped(f"Compiled from the past: commit {receipt.past}", width))]
     if receipt.trial:
@@ -149,6 +160,12 @@ _SKIPPED = {
     "acknowledgement": "it is only an acknowledgement",
     "disabled": "inject.enabled is false",
     "excluded": "the agent is in inject.exclude_agents",
+    "lane": "the session's rule has no lane that gives anything to a turn",
+    "own-tool": "a tool of tacit asked",
+    "own-block": "the message is only what tacit gave before",
+    "not-first": "inject.mode is first, and this session had its search",
+    "debounced": "the message before came less than inject.debounce_ms ago",
+    "deadline": "the time was over before it began",
 }
 
 
@@ -312,7 +329,8 @@ def listed(found: Sequence[Receipt], width: int) -> Iterator[Line]:
     widths = [max(map(cells_of, column)) for column in zip(*rows, strict=True)]
     for receipt, row in zip(found, rows, strict=True):
         cells = "  ".join(padded(cell, wide) for cell, wide in zip(row, widths, strict=True))
-        yield [Piece(clipped(f"{cells}  {one_line(receipt.message)}", width))]
+        about = "(bootstrap)" if receipt.lane == "bootstrap" else one_line(receipt.message)
+        yield [Piece(clipped(f"{cells}  {about}", width))]
 
 
 def _outcome(receipt: Receipt) -> str:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tacit.cli.dispatch import dispatch
 from tacit.cli.lines import cells_of
-from tacit.cli.receipt import explained
+from tacit.cli.receipt import explained, listed
 from tacit.model.context import Dropped, Notice, Receipt, Section, Slot
 from tacit.store import receipts
 from tacit.store.home import Home
@@ -253,6 +253,18 @@ def test_the_bar_has_one_width_and_shows_every_slot(
         for slot in {slot for slot, _ in parts}
         if sum(tokens for name, tokens in parts if name == slot)
     }
+
+
+def test_the_files_of_a_session_are_told_against_what_the_host_would_have_loaded() -> None:
+    begun = replace(
+        GROUP, message="", lane="bootstrap", rule="sessions.group_chat", tokens=116, host_tokens=2290
+    )
+    lines = ["".join(piece.text for piece in line) for line in explained(begun, 100)]
+    assert lines[0] == "The files of a session that begins"
+    assert "116 tokens, where the host by itself would load 2,290" in lines
+    assert "lane bootstrap  rule sessions.group_chat" in "  ".join(lines[:4])
+    [row] = ["".join(piece.text for piece in line) for line in listed([begun], 120)]
+    assert row.endswith("(bootstrap)")
 
 
 def test_cli_why_takes_the_last_receipt_of_a_session(here: Here) -> None:
