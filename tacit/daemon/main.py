@@ -102,7 +102,7 @@ async def _serve(home: Home, place: Place, asked: Asked) -> int:
 def _opened(home: Home, config: Config) -> Memory:
     """With all that a turn needs in memory already."""
     memory = memory_of(home, config, now)
-    memory.turns.warm()
+    memory.turns.rehearse()
     return memory
 
 

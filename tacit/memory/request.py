@@ -33,6 +33,7 @@ class Request:
     wake: tuple[str, ...] = ()  # topics asked for by name
     seconds: float | None = None
     trial: bool = False
+    quiet: bool = False  # leaves no receipt
     lane: Literal["prompt", "runtime"] = "prompt"
     sender: str = ""  # who wrote the message, as the host spells it
     trigger: str = ""  # what began the run: user, heartbeat, cron
@@ -47,8 +48,8 @@ def sane(request: Request) -> Request:
         message=request.message if isinstance(request.message, str) else "",
         session_key=key,
         agent=request.agent if isinstance(request.agent, str) else None,
-        paths=tuple(path for path in request.paths if isinstance(path, str)),
-        wake=tuple(name for name in request.wake if isinstance(name, str)),
+        paths=tuple(keepable(path) for path in request.paths if isinstance(path, str)),
+        wake=tuple(keepable(name) for name in request.wake if isinstance(name, str)),
         session_id=_text(request.session_id),
         sender=_text(request.sender),
         trigger=_text(request.trigger),

@@ -54,7 +54,7 @@ from tacit.model.topics import Activation, Decision, Stimulus, Topic
 from tacit.sessions.guard import Guarded, look
 from tacit.store import proposals, receipts
 from tacit.store.given import Before
-from tacit.text import tokens
+from tacit.text import redact, tokens
 from tacit.watch.pipeline import Moment, Watched
 
 _BESIDE = 1 / 3  # of the gate: what a passage beside a better one needs
@@ -125,6 +125,8 @@ class _Turn:
     def compiled(self) -> Compiled:
         steps, off = self.steps, self._off()
         history = self.history = steps.run("history", lambda: normal(self.request.history), [])
+        if _is_in_private(self.message, history):
+            self.asked = keepable(f"<private>{self.message}")
         again = None if off else steps.run("again", self._again, None)
         if again is not None:
             return again
@@ -159,7 +161,7 @@ class _Turn:
         )
         if self._is_runtime and not self._is_trial:
             compiled = self._in_lanes(compiled)
-        if not self.view.past:
+        if not self.view.past and not self.request.quiet:
             self.carried.keep(compiled.receipt, self.decisions)
         if self._is_trial:
             return compiled
@@ -553,7 +555,15 @@ def _turns(number: int) -> str:
 
 def _last_said(history: Sequence[Said]) -> str:
     """What the agent said last."""
-    return next((turn.text for turn in reversed(history) if turn.role == "agent"), "")
+    return next((keepable(turn.text) for turn in reversed(history) if turn.role == "agent"), "")
+
+
+def _is_in_private(message: str, history: Sequence[Said]) -> bool:
+    """Whether the message before it, of the same person, left a private tag open: hosts cut long ones."""
+    last = history[-1] if history else None
+    return (
+        last is not None and last.role == "user" and last.text != message and redact.is_left_open(last.text)
+    )
 
 
 def _paths(history: Sequence[Said]) -> Iterator[str]:
@@ -563,5 +573,5 @@ def _paths(history: Sequence[Said]) -> Iterator[str]:
         if turn.role == "user" or len(found) >= _MOST_PATHS:
             break
         if turn.role == "tool":
-            found |= dict.fromkeys(_PATH.findall(turn.text[:2000]))
+            found |= dict.fromkeys(_PATH.findall(keepable(turn.text[:4000])[:2000]))
     yield from list(found)[:_MOST_PATHS]

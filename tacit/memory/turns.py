@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tacit.memory.memory import Memory
 
 
+_REHEARSAL = 2.0  # seconds at most
 _TAKING: ContextVar[bool] = ContextVar("taking", default=False)
 
 
@@ -93,6 +94,13 @@ class Turns:
                 self.watchers()
                 self._compiler.given.look(self._memory.moment() - timedelta(hours=48))
                 self.present.find("", EVERYTHING, 1, self._memory.moment(), None)
+
+    def rehearse(self) -> None:
+        """A turn that is none, so that all that the first question needs is loaded: for who answers many."""
+        self.warm()
+        request = Request("What did we decide last week?", trial=True, quiet=True, seconds=_REHEARSAL)
+        with suppress(Exception):
+            self._compiler.compile(request, self.present, self._memory.moment())
 
     def topics(self) -> Shelf:
         """All that could be loaded, and what is wrong with the others."""

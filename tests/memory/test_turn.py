@@ -36,6 +36,7 @@ from tests.memory.homes import (
     settle,
     write,
 )
+from tests.search.fakes import Meaning
 
 HEARTBEAT = "Read HEARTBEAT.md. If nothing needs attention, reply HEARTBEAT_OK."
 
@@ -409,6 +410,14 @@ def test_turns_write_nothing_but_into_their_own_folder(garden: Path) -> None:
     assert files_of(garden, without=(".tacit/", ".git/")) == before
     status = subprocess.run(["git", "-C", garden, "status", "--porcelain"], capture_output=True, check=True)
     assert status.stdout == b""
+
+
+def test_a_rehearsal_loads_what_a_question_needs_and_leaves_nothing(garden: Path) -> None:
+    embedder = Meaning(senses=["water tomatoes"])
+    memory = opened(garden, parts=lambda parts: replace(parts, embedder=lambda: embedder))
+    memory.turns.rehearse()
+    assert [text for text, _ in embedder.asked] == ["What did we decide last week?"]
+    assert not (garden / ".tacit/receipts").exists()
 
 
 def test_a_receipt_tells_the_whole_turn(garden: Path) -> None:
