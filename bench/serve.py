@@ -34,6 +34,8 @@ _CLIENTS = 64
 _SECONDS = 20.0  # of each load
 _RATE = 10  # turns a second that two cores can do
 _SLOWER = 10  # times that rate is too much
+_AGENTS = 8
+_WRITTEN = 20  # notes
 _HOUR = 1200  # turns of an hour in which somebody talks all the time
 _PATIENT = 60_000  # milliseconds, where a turn is to be measured and not cut
 _GROWN = 1.10
@@ -41,16 +43,22 @@ _GROWN = 1.10
 
 def measure(folder: Path) -> list[Measured]:
     home = _home(folder)
+    with _served(home):
+        pass  # a copy has other inodes, so its first start reads every file
+    began = time.perf_counter()
     with _served(home) as daemon:
+        print(f"\nup and following {NOTES} notes after {time.perf_counter() - began:.1f} s", end="; ")
+        print(f"the first question took {daemon.turn('Who mended the old crane?', 0) * 1000:.0f} ms")
         found = [_overhead(home, daemon, "a message that needs no search", ["ok"])]
         questions = [question.text for question in corpus.questions(NOTES)]
         found.append(_overhead(home, daemon, "a question", questions))
         print("\n| load | asked | answered | cut by the deadline | refused | errors | p50 | p95 | p99 |")
         print("|---|---|---|---|---|---|---|---|---|")
-        for load in (_together(daemon), *_in_time(daemon)):
+        for load in (_together(daemon), *_in_time(daemon), _beside(daemon)):
             print(load.row())
         print()
         _replay(daemon)
+        _written(home, daemon)
     return found
 
 
@@ -236,22 +244,50 @@ async def _stream(path: str, load: Load, rate: int) -> None:
     await asyncio.gather(*waiting)
 
 
+def _beside(daemon: Daemon) -> Load:
+    """The same rate, while agents keep what is said to them as fast as they are told that it is kept."""
+    load = Load(f"{_RATE} a second, beside {_AGENTS} agents that talk", seconds=_SECONDS / 2)
+
+    async def both() -> None:
+        done = asyncio.Event()
+        talking = [asyncio.create_task(_talk(daemon.socket, number, done)) for number in range(_AGENTS)]
+        await _stream(daemon.socket, load, _RATE)
+        done.set()
+        load.what += f" ({sum(await asyncio.gather(*talking)) / load.seconds:.0f} messages a second kept)"
+
+    asyncio.run(both())
+    return load
+
+
+async def _talk(path: str, number: int, done: asyncio.Event) -> int:
+    kept = 0
+    while not done.is_set():
+        said = {"session_key": f"agent:main:webchat:direct:{number}", "role": "user", "text": f"Line {kept}."}
+        status, _ = await _posted(path, "/v1/message", said)
+        assert status == 200, status
+        kept += 1
+    return kept
+
+
 async def _asked(path: str, load: Load, message: str, number: int) -> int:
-    body = json.dumps(
-        {"message": message, "session_key": f"agent:main:telegram:direct:7:thread:{number}"}
-    ).encode()
+    key = f"agent:main:telegram:direct:7:thread:{number}"
     began = time.perf_counter()
     try:
-        async with asyncio.timeout(30), _line(path) as (reader, writer):
-            head = "POST /v1/turn HTTP/1.1\r\nHost: tacit\r\nConnection: close\r\n"
-            writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-            answer = await reader.read()
+        status, answer = await _posted(path, "/v1/turn", {"message": message, "session_key": key})
     except (OSError, TimeoutError):
         load.outcomes["errors"] += 1
         return 0
-    status = int(answer[9:12]) if answer[9:12].isdigit() else 0
     load.note(status, answer, time.perf_counter() - began)
     return status
+
+
+async def _posted(path: str, to: str, asked: dict[str, str]) -> tuple[int, bytes]:
+    body = json.dumps(asked).encode()
+    head = f"POST {to} HTTP/1.1\r\nHost: tacit\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+    async with asyncio.timeout(30), _line(path) as (reader, writer):
+        writer.write(head.encode() + body)
+        answer = await reader.read()
+    return int(answer[9:12]) if answer[9:12].isdigit() else 0, answer
 
 
 @asynccontextmanager
@@ -261,6 +297,31 @@ async def _line(path: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.
         yield reader, writer
     finally:
         writer.close()
+
+
+# ---------------------------------------------------------------- written and found
+
+
+def _written(home: Path, daemon: Daemon) -> None:
+    """How long after a note was saved it is found."""
+    took = []
+    for number in range(_WRITTEN):
+        word = f"kestrelwort{number:03}"
+        file = home / "knowledge" / "reference" / f"{word}.md"
+        file.write_text(f"# New\n\nThe {word} is on the top shelf.\n")
+        began = time.perf_counter()
+        while word not in _searched(daemon, word):
+            time.sleep(0.005)
+            assert time.perf_counter() - began < 60
+        took.append(time.perf_counter() - began)
+    cuts = quantiles(took, n=20)
+    print(f"a note is found {cuts[9] * 1000:.0f} ms after it was saved (p95 {cuts[18] * 1000:.0f} ms)")
+
+
+def _searched(daemon: Daemon, word: str) -> str:
+    status, answer = ask(daemon.socket, "POST", "/v1/search", json.dumps({"query": word}).encode(), 60)
+    assert status == 200, status
+    return "\n".join(hit["text"] for hit in json.loads(answer)["hits"])
 
 
 # ---------------------------------------------------------------- an hour

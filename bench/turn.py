@@ -22,7 +22,7 @@ import apsw
 
 from bench import corpus, homes, playbooks
 from bench.pairs import Measured, Timed, paired
-from bench.query import Statement, recording, connected
+from bench.query import Statement, connected, recording
 from tacit import Memory
 from tacit.app import load_config, memory_of, now
 from tacit.model.context import Compiled

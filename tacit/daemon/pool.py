@@ -2,8 +2,8 @@
 
 What must stay true:
 - at most so many calls are in flight; the next one is refused at once;
-- records go first and find a thread even when there are many turns; long calls never hold all places, so that
-  a host's turn does not wait for somebody's search;
+- records find a thread even when there are many turns, and turns when there are many records; long calls
+  never hold all places, so that a turn does not wait for somebody's search;
 - what computes is no more than the machine has cores for: more at once makes all of them late;
 - a turn that would not be done in time, as turns go now, is refused at once. Else under too much load every
   turn would get its place when its time is nearly over, and none would be done;
@@ -19,7 +19,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 State: TypeAlias = Literal["waiting", "running", "stuck", "done", "dropped"]
@@ -180,12 +180,20 @@ class Pool:
 
     def _next(self) -> Job | None:
         now = time.monotonic()
-        found = self._first("record", now)
-        if found is None and self._computing(now) < self._at_once:
-            found = self._first("turn", now)
-            if found is None and sum(job.kind == "long" for job in self._running) < self._long_at_once:
-                found = self._first("long", now)
-        return found
+        return next(filter(None, (self._allowed(kind, now) for kind in self._order())), None)
+
+    def _order(self) -> Sequence[Kind]:
+        """Records first, unless they have all the threads that are not for turns."""
+        records = sum(job.kind == "record" for job in self._running)
+        enough = records >= max(1, self._workers - self._at_once)
+        return ("turn", "record", "long") if enough else ("record", "turn", "long")
+
+    def _allowed(self, kind: Kind, now: float) -> Job | None:
+        if kind != "record" and self._computing(now) >= self._at_once:
+            return None
+        if kind == "long" and sum(job.kind == "long" for job in self._running) >= self._long_at_once:
+            return None
+        return self._first(kind, now)
 
     def _seconds_till_late(self) -> float | None:
         """When the place of one that computes can be given to another, though it is not done."""

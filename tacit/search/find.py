@@ -48,6 +48,7 @@ class Engine:
     reranker: Reranker | None = None
     lexical_weight: float = 0.4
     vector_weight: float = 0.6
+    alone: Calibration | None = None  # for when the embedder does not answer and words do alone
 
 
 def find(
@@ -73,6 +74,8 @@ def find(
             lexical, ideal = _by_words(index, terms, scope, depth)
         with clock("vector"):
             vector, trouble = _vector(engine, question, scope, deadline)
+            if trouble and engine.alone is not None:
+                engine = replace(engine, calibration=engine.alone)
         with clock("nearest"):
             nearest = index.nearest(vector, scope, depth) if vector else []
             cosines = {one.id: one.score for one in nearest}

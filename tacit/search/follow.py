@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from tacit.errors import TacitError
@@ -20,6 +20,9 @@ from tacit.store.home import CONFIG
 _QUIET = 50  # milliseconds without a change before it is looked at
 _LOOK_ANYWAY = 30.0  # seconds
 _BLIND = 5.0  # seconds between two looks where nobody tells us of changes
+_MANY = 500  # changes at once
+_REST = 2.0  # times as long as a look took nothing is looked at
+_LONGEST_REST = 2.0  # seconds
 _WAKE = 1000  # milliseconds: to see whether to stop, and whether there is a new folder
 
 
@@ -37,27 +40,38 @@ def follow(
     yield _updated(searcher, root)
     while not stop.is_set():
         present = _present(root, folders)
-        last = -_LOOK_ANYWAY  # what changed before anybody was told of changes is looked for first
-        for heard in _changes(list(present), stop):
+        last, index = -_LOOK_ANYWAY, 0  # what changed before anybody was told of changes is looked for first
+        for heard in _changes(root, list(present), stop):
             if heard.blind:
                 looked(heard.blind)
-            if heard.changed or time.monotonic() - last >= _LOOK_ANYWAY:
-                last = time.monotonic()
-                done = _updated(searcher, root)
-                looked(heard.blind or _trouble(done))
-                if done.report.read or done.report.gone or (heard.changed and _is_odd(done)):
+            began = time.monotonic()
+            is_time = began - last >= _LOOK_ANYWAY
+            if heard.paths or is_time:
+                # Of an index that somebody made anew, and after more changes than may have been told, nobody
+                # knows what it lacks; nor after trouble.
+                whole = is_time or len(heard.paths) > _MANY or searcher.inode() != index
+                done = _updated(searcher, root, None if whole else heard.paths)
+                trouble = _trouble(done)
+                looked(heard.blind or trouble)
+                if whole:
+                    last, index = began, searcher.inode()
+                if trouble:
+                    index = 0
+                if done.report.read or done.report.gone or (heard.paths and _is_odd(done)):
                     yield done
+                # While a lot is said and written, others need the machine more than the index does.
+                stop.wait(min(_LONGEST_REST, _REST * (time.monotonic() - began)))
             if stop.is_set() or present != _present(root, folders):
                 break
 
 
-def _updated(searcher: Searcher, root: str) -> Indexed:
+def _updated(searcher: Searcher, root: str, paths: Collection[str] | None = None) -> Indexed:
     """A disk that is full, or a file that somebody holds, must not end the following: it is said, and tried
     again with the next change. Nor must a home that is gone for a while be made anew."""
     if not os.path.isfile(f"{root}/{CONFIG}"):
         return Indexed(Report(), notes=(f"there is no home at {root}",))
     try:
-        return searcher.update()
+        return searcher.update(paths=paths)
     except (TacitError, OSError) as error:
         return Indexed(Report(), notes=(str(error),))
 
@@ -86,12 +100,12 @@ def _present(root: str, folders: tuple[str, ...]) -> dict[str, int]:
 
 
 class _Heard(NamedTuple):
-    changed: bool
+    paths: frozenset[str] = frozenset()  # what changed, from the root
     blind: str = ""  # why nobody tells us of changes
 
 
-def _changes(paths: list[str], stop: threading.Event) -> Iterator[_Heard]:
-    """That something changed, or now and then that nothing did."""
+def _changes(root: str, paths: list[str], stop: threading.Event) -> Iterator[_Heard]:
+    """What changed, or now and then that nothing did."""
     from watchfiles import watch  # 50 ms, and only a follower needs it
 
     told = watch(
@@ -101,8 +115,9 @@ def _changes(paths: list[str], stop: threading.Event) -> Iterator[_Heard]:
     )  # fmt: skip
     blind = ""
     try:
-        yield from (_Heard(bool(changes)) for changes in told) if paths else ()
+        for changes in told if paths else ():
+            yield _Heard(frozenset(os.path.relpath(path, root) for _, path in changes))
     except (OSError, RuntimeError) as error:  # as many are followed already as there may be, or one is gone
         blind = f"changes are not told by the system: {error}"
     stop.wait(_BLIND if blind else _WAKE / 1000)
-    yield _Heard(False, blind)
+    yield _Heard(blind=blind)

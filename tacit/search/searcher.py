@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -29,7 +29,7 @@ from tacit.search.scan import scan
 from tacit.search.update import Report, embed, update
 from tacit.store import files
 from tacit.store.home import Home
-from tacit.store.listing import INDEXED, indexed
+from tacit.store.listing import INDEXED, indexed, some
 from tacit.store.ripgrep import files_with
 
 _Part = TypeVar("_Part")
@@ -188,6 +188,7 @@ class Searcher:
             reranker,
             self._parts.lexical_weight,
             self._parts.vector_weight,
+            calibration.choose(self._calibrations, "", reranker is not None),
         )
 
     def _calibration(self, embedder: str, index: SqliteIndex) -> calibration.Calibration:
@@ -248,26 +249,32 @@ class Searcher:
         self,
         *,
         rebuild: bool = False,
+        paths: Collection[str] | None = None,
         until: float | None = None,
         tick: Callable[[int, int], None] = lambda done, total: None,
         embed_tick: Callable[[int], None] = lambda done: None,
     ) -> Indexed:
-        """Read what changed and give it vectors. `rebuild`: from nothing."""
+        """Read what changed and give it vectors. `rebuild`: from nothing. `paths`: who follows changes knows
+        that only these did; then the others are not looked at."""
         with self._mutex:
             self._notes = []
             if rebuild:
                 self.close()
                 set_aside(self.file)
             try:
-                return self._indexed(until, tick, embed_tick)
+                return self._indexed(until, tick, embed_tick, paths)
             except IndexBroken as broken:
                 self._give_up(broken)
                 return self._indexed(until, tick, embed_tick)
 
     def _indexed(
-        self, until: float | None, tick: Callable[[int, int], None], embed_tick: Callable[[int], None]
+        self,
+        until: float | None,
+        tick: Callable[[int, int], None],
+        embed_tick: Callable[[int], None],
+        paths: Collection[str] | None = None,
     ) -> Indexed:
-        report = self._update(until, wait=30.0, tick=tick)
+        report = self._update(until, wait=30.0, tick=tick, paths=paths)
         embedded = self._embed(until, embed_tick)
         return Indexed(report, embedded, (*self._notes, *self._lacking), self._index().facts())
 
@@ -277,10 +284,11 @@ class Searcher:
         *,
         wait: float,
         tick: Callable[[int, int], None] = lambda done, total: None,
+        paths: Collection[str] | None = None,
     ) -> Report:
         index = self._index()
-        before = index.generation()
-        listed, known = self._listed(), index.stamps()
+        before, known = index.generation(), index.stamps()
+        listed = self._listed(known, paths)
         if not index.writable:
             behind = known != listed
             self._notes.append("the index is read-only" + (" and not up to date" if behind else ""))
@@ -289,7 +297,8 @@ class Searcher:
             return Report(unchanged=len(listed))
         with files.locked(self._home.private / "index.lock", wait):
             if index.generation() != before:  # who held the lock has done some of it
-                listed, known = self._listed(), index.stamps()
+                known = index.stamps()
+                listed = self._listed(known, paths)
             report = update(index, listed, self._tree.read, known=known, until=until, tick=tick)
         with suppress(OSError):  # what git hooks noted: we looked at all files ourselves
             os.truncate(self._home.private / "changed.jsonl", 0)
@@ -305,11 +314,18 @@ class Searcher:
             self._notes.append(f"vector: {error}")
             return 0
 
-    def _listed(self) -> dict[str, Stamp]:
-        return {
-            path: Stamp(info.st_mtime_ns, info.st_size, info.st_ino)
-            for path, info in indexed(str(self._home.root))
-        }
+    def _listed(
+        self, known: Mapping[str, Stamp] | None = None, paths: Collection[str] | None = None
+    ) -> dict[str, Stamp]:
+        """All files; or, where only `paths` changed since the index knew all, what it knew and these anew."""
+        root = str(self._home.root)
+        if known and paths is not None:
+            doubtful = (path for path, stamp in known.items() if stamp.inode < 0)
+            looked_at = some(root, {*paths, *doubtful})
+            if looked_at is not None:
+                found = {path: _stamped(info) for path, info in looked_at.items() if info is not None}
+                return {**{path: stamp for path, stamp in known.items() if path not in looked_at}, **found}
+        return {path: _stamped(info) for path, info in indexed(root)}
 
     # ------------------------------------------------------------ the file
 
@@ -345,6 +361,10 @@ class Searcher:
             if self._open is not None:
                 self._open.close()
             self._open = None
+
+
+def _stamped(info: os.stat_result) -> Stamp:
+    return Stamp(info.st_mtime_ns, info.st_size, info.st_ino)
 
 
 def _present(root: str) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Collection, Iterator
 
 from tacit.store.home import CONVERSATIONS
 
@@ -36,6 +37,33 @@ def indexed(root: str) -> Iterator[tuple[str, os.stat_result]]:
     """What search looks through."""
     for folder in INDEXED:
         yield from walk(root, folder, ENDINGS)
+
+
+def some(root: str, paths: Collection[str]) -> dict[str, os.stat_result | None] | None:
+    """Those of `paths` that `indexed` may hold, None for one that is gone. None for all of it where a folder
+    came or went: then only a look at everything can tell."""
+    found: dict[str, os.stat_result | None] = {}
+    for path in paths:
+        try:
+            info = os.lstat(f"{root}/{path}")
+        except (OSError, ValueError):
+            if not path.endswith(ENDINGS):
+                return None
+            found[path] = None
+            continue
+        if stat.S_ISDIR(info.st_mode):
+            return None
+        if path.endswith(ENDINGS):
+            found[path] = info if stat.S_ISREG(info.st_mode) and _is_reached(root, path) else None
+    return found
+
+
+def _is_reached(root: str, path: str) -> bool:
+    """Whether `indexed` would come to it: below its folders, by no link, and not in what git keeps."""
+    parts = path.split("/")[:-1]
+    if not path.startswith(tuple(f"{folder}/" for folder in INDEXED)) or ".git" in map(str.lower, parts):
+        return False
+    return not any(os.path.islink("/".join((root, *parts[: at + 1]))) for at in range(len(parts)))
 
 
 def folders(root: str, folder: str) -> list[str]:

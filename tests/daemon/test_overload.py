@@ -240,6 +240,21 @@ def test_no_more_compute_at_once_than_may_and_records_are_kept_all_the_same(held
     pool.close()
 
 
+def test_records_without_end_leave_a_thread_for_turns() -> None:
+    pool, order, go = Pool("test", 2, 9, at_once=1), list[str](), [threading.Event() for _ in range(2)]
+    for event in go:
+        assert pool.admit(job(event.wait, lambda _: None))
+    until(lambda: pool.standing().running == 2)
+    for _ in range(3):
+        assert pool.admit(job(lambda: order.append("record"), lambda _: None))
+    assert pool.admit(job(lambda: order.append("turn"), lambda _: None, kind="turn"))
+    go[0].set()
+    until(lambda: len(order) == 4)
+    assert order == ["turn", "record", "record", "record"]
+    go[1].set()
+    pool.close()
+
+
 def test_a_turn_whose_time_is_over_leaves_its_place_to_the_next(held: Held) -> None:
     pool, ran = Pool("test", 2, 8, at_once=1), threading.Event()
     soon = time.monotonic() + 0.05

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -121,12 +122,14 @@ class Scripted(Searcher):
         super().__init__(home, Parts())
         self.updates = 0
         self.trouble = ""
+        self.looked: list[Any] = []  # at which paths; None for all
 
-    def update(self, **named: object) -> Indexed:
+    def update(self, **named: Any) -> Indexed:
         self.updates += 1
         if self.trouble:
             raise StoreError(self.trouble)
-        return super().update()
+        self.looked.append(named.get("paths"))
+        return super().update(**named)
 
 
 def test_trouble_is_told_and_does_not_end_the_following(home: Path) -> None:
@@ -251,4 +254,28 @@ def test_a_folder_that_another_one_took_the_place_of_is_followed(home: Path) -> 
     assert eventually(lambda: "knowledge/reference/new.md" in held(home))
     stop.set()
     thread.join()
+    searcher.close()
+
+
+def test_only_what_changed_is_looked_at_unless_somebody_made_the_index_anew(home: Path) -> None:
+    searcher = Scripted(Home(home))
+    stop = threading.Event()
+    following = follow(searcher, str(home), INDEXED, stop)
+    next(following)
+    note = home / "knowledge" / "reference" / "new.md"
+    note.write_text("A zebra.\n")
+    assert next(following).report.read >= 1
+    note.write_text("An okapi.\n")
+    while "okapi" not in held(home).get("knowledge/reference/new.md", ""):
+        next(following)
+    assert searcher.looked[-1] == {"knowledge/reference/new.md"}
+    for file in (home / ".tacit").glob("memory.db*"):
+        file.unlink()
+    with closing(Searcher(Home(home), Parts())) as other:
+        other.update(until=0.0)  # it had no time for more than a few
+    note.write_text("A quagga.\n")
+    next(following)
+    assert searcher.looked[-1] is None
+    stop.set()
+    list(following)
     searcher.close()

@@ -160,6 +160,32 @@ def test_a_file_that_did_not_change_is_not_read_again(home: Path, make: Make) ->
     assert tree.paths == [B]
 
 
+def test_who_knows_what_changed_has_only_that_looked_at(home: Path, make: Make) -> None:
+    put(home, "knowledge/reference/a.md", "An aardvark.")
+    put(home, "knowledge/reference/b.md", "A bongo.")
+    searcher = make()
+    searcher.update()
+    put(home, "knowledge/reference/a.md", "An antelope.", LONG_AGO + 1)
+    put(home, "knowledge/reference/b.md", "A bandicoot.", LONG_AGO + 1)
+    tree = watch(searcher, home)
+    assert searcher.update(paths=["knowledge/reference/a.md"]).report.read == 1
+    assert tree.paths == ["knowledge/reference/a.md"]
+    (home / "knowledge/reference/a.md").unlink()
+    assert searcher.update(paths=["knowledge/reference/a.md", "knowledge/none.md"]).report.gone == 1
+    assert searcher.update().report.read == 1
+    assert tree.paths[1:] == ["knowledge/reference/b.md"]
+
+
+def test_a_folder_among_what_changed_has_everything_looked_at(home: Path, make: Make) -> None:
+    searcher = make()
+    searcher.update()
+    put(home, "knowledge/herd/zebra.md", "A zebra.")
+    assert searcher.update(paths=["knowledge/herd"]).report.read == 1
+    (home / "knowledge/herd").rename(home / "knowledge/group")
+    assert searcher.update(paths=["knowledge/herd"]).report.gone == 1
+    assert paths(searcher.find("zebra", catch_up=0)) == ["knowledge/group/zebra.md"]
+
+
 def test_a_file_changed_twice_within_a_tick_of_the_clock_is_seen(
     home: Path, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

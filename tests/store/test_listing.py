@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.store.listing import INDEXED, indexed, walk
+from tacit.store.listing import INDEXED, indexed, some, walk
 
 
 @pytest.fixture
@@ -130,3 +130,34 @@ def test_folders_deeper_than_a_path_can_be_are_passed_over(root: Path) -> None:
     os.close(os.open("deep.md", os.O_CREAT | os.O_WRONLY, dir_fd=here))
     os.close(here)
     assert found(root) == {"knowledge/a.md"}
+
+
+def test_some_files_are_seen_as_a_look_at_all_sees_them(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "x.md").write_text("x")
+    home = tmp_path / "home"
+    names = (
+        "knowledge/a.md",
+        "knowledge/deep/b.txt",
+        "knowledge/c.png",
+        "knowledge/.git/d.md",
+        "drafts/e.md",
+    )
+    for name in (*names, "topics/f.md", "g.md"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("text")
+    (home / "knowledge/linked.md").symlink_to(outside / "x.md")
+    (home / "knowledge/link").symlink_to(outside)
+    asked = [*names, "knowledge/linked.md", "knowledge/link/x.md", "knowledge/gone.md"]
+    found = some(str(home), [*asked, "../outside/x.md"])
+    assert found is not None
+    everything = dict(indexed(str(home)))
+    assert {path: info for path, info in found.items() if info} == everything
+    assert {path for path, info in found.items() if info is None} >= {
+        "knowledge/gone.md",
+        "knowledge/linked.md",
+    }
+    assert some(str(home), ["knowledge/deep"]) is None
+    assert some(str(home), ["knowledge/gone"]) is None
+    assert some(str(home), ["knowledge/c.png", "\0.md"]) == {"\0.md": None}
