@@ -12,7 +12,7 @@ from bench import homes, report
 from bench.pairs import Measured
 
 PARTS = (
-    "append", "start", "seal", "verify", "capture", "recover", "many", "chunk",
+    "append", "start", "seal", "verify", "capture", "recover", "many", "chunk", "redact",
     "index", "query", "vectors", "follow", "tiers", "turn", "serve", "relay",
 )  # fmt: skip
 ASKED_FOR = ("growth",)  # takes minutes to prepare, so only who names it gets it

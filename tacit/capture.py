@@ -81,6 +81,7 @@ class Session:
         # Whose message left a private tag open. Hosts cut long messages in pieces, and the next one of the
         # same sender belongs to it, unless somebody else spoke.
         self._open: tuple[Role, str | None] | None = None
+        self._goes_on = live is not None and live.record.path is not None  # another process may have left one
 
     @property
     def removed(self) -> Removed:
@@ -104,13 +105,13 @@ class Session:
         if kept is None or (kept == "agent" and not text):
             return 0
         who: Role = kept
-        name = self._clean(speaker) if speaker else speaker
+        name = self._clean(speaker) if speaker else None
         said = self._said(who, name, text)
         return self._append(said, at, lambda place, when: form.message(place, when, who, said, name))
 
     def tool(self, name: str, summary: str, result: str = "", at: datetime | None = None) -> int:
         """One line: what was called and briefly what came back."""
-        self._open = None
+        self._goes_on, self._open = False, None
         call, asked, answer = self._clean(name), self._clean(summary), self._clean(result)
         hint = f"{call} {asked}"
         return self._append(hint, at, lambda place, when: form.tool_call(place, when, call, asked, answer))
@@ -175,10 +176,11 @@ class Session:
     def _said(self, who: Role, speaker: str | None, text: str) -> str:
         """What may be kept of a message; where nothing is left, the mark that stands for it."""
         sender = (who, speaker)
+        if self._goes_on:
+            self._goes_on, self._open = False, _left_open_by(self.turns())
         text = f"<private>{text}" if self._open == sender else text
         said = self._clean(text)
-        is_open = redact.PRIVATE in said and redact.is_left_open(ours.without_ours(text))
-        self._open = sender if is_open else None
+        self._open = sender if redact.is_left_open(said) else None
         return said
 
     def _clean(self, text: str) -> str:
@@ -222,6 +224,13 @@ def _role(role: str) -> Role | None:
             f"{role!r} is not a role. {hint}The roles are user, agent (or assistant) and system."
         )
     return _ROLES[role]
+
+
+def _left_open_by(turns: Sequence[Turn]) -> tuple[Role, str | None] | None:
+    last = turns[-1] if turns else None
+    if isinstance(last, Message) and redact.is_left_open(last.text):
+        return last.role, last.speaker
+    return None
 
 
 def counted(

@@ -42,6 +42,7 @@ from tacit.store.files import Tree
 from tacit.store.home import Home
 from tacit.text import notes, tokens
 from tacit.text.passages import audience_of, names_in
+from tacit.text.redact import clean
 
 LARGEST = 2 * 1024 * 1024  # bytes that are read of one file
 _REMEMBERED = 100_000  # characters of a file that is counted and read once only
@@ -159,7 +160,8 @@ def _listed(files: Sequence[object]) -> tuple[list[_Listed], list[str]]:
             content, missing = one.get("content"), one.get("missing")
             text = content if isinstance(content, str) else None
             is_there = text is not None and missing in (None, False)
-            good.append(_Listed(one["name"], one["path"], text or "", is_there, one))
+            name, path = clean(one["name"]).text, clean(one["path"]).text  # receipts have them
+            good.append(_Listed(name, path, text or "", is_there, one))
     return good, bad
 
 
@@ -229,7 +231,7 @@ class _Place(NamedTuple):
 
     def source(self, name: str) -> str:
         """As receipts tell it: relative for files of the home."""
-        return self.path(name) if self.folder else str(self.root / name)
+        return self.path(name) if self.folder else clean(str(self.root / name)).text
 
 
 def _places(home: Home, workspace: str | None) -> tuple[list[_Place], list[Notice]]:

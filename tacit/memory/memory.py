@@ -33,6 +33,7 @@ from tacit.store.tags import tag_periods
 from tacit.store.transcripts import Live, Record
 from tacit.text import notes
 from tacit.text import transcript as form
+from tacit.text.redact import clean
 
 if TYPE_CHECKING:
     from tacit.memory.bootstrap import Bootstrapped
@@ -111,7 +112,8 @@ class Memory:
             at = fixed_offset(self._in_zone(possible(started or self._moment())))
             before = self.last_part(session_id) if session_id else None
             name = session_id or f"ses_{secrets.token_hex(4)}"
-            opening = Opening(name, at, session_key, agent, channel, model, continues=before)
+            where, by = (clean(said).text if said else said for said in (channel, model))
+            opening = Opening(name, at, session_key, agent, where, by, continues=before)
             record = Record(opening, detached=detached)
             if detached:
                 transcripts.save_record(self.home, record)

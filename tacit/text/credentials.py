@@ -20,7 +20,7 @@ import re
 
 TYPE_CHECKING = False  # as in typing, which costs more to import than all of this
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     Span = tuple[int, int, str]  # from, to, kind
     Look = Callable[[str, re.Match[str], re.Match[str]], tuple[str, str]]  # kind and secret, empty: none
@@ -140,7 +140,7 @@ _BROKEN = r"(?:[ \t]*+\r?\n[ \t>|]*+)?+"
 _MORE = r"[ \t]*+\r?\n[ \t>|]*+([A-Za-z0-9_+/=.-]{12,}+)(?=[\s\"'`,;)\]]|\Z)"
 
 _WEB_TOKEN = rf"(?<![{_U}])eyJ[{_U}]{{8,}}+\.[{_U}]{{8,}}+\.[{_U}]*+(?:\.[{_U}]++){{0,2}}"
-_HASH = rf"\$(?:2[abxy]\$\d\d\$[{_A}./]{{53}}|[156y]\$[^\s$]{{1,40}}\$[{_A}./$]{{20,}}+)"
+_HASH = rf"\$(?:2[abxy]\$\d\d\$[{_A}./]{{53}}|[156y]\$[^\s$\0]{{1,40}}\$[{_A}./$]{{20,}}+)"
 _CURL = r"curl [^\n\0]{0,300}?-(?:u|-user)[ =]{0,3}[\"']?[^\s:\"'\0]{1,80}:([^\s\"'\0]{3,80})"
 
 # Forms without a fixed beginning: the letters that must be there, the pattern, which group is the secret.
@@ -214,6 +214,7 @@ _VOWELS = 0.27  # of the letters of words, at least; one in five letters drawn b
 _LONG_NAME = 30  # letters: in so long a name a capital that begins no word would be strange
 _CHANGE = r"(?<=[A-Za-z])\d|(?<=\d)[A-Za-z]"
 
+_ROUNDS = 8  # a secret that is gone may leave another one to be seen: a value ends where its mark begins
 _LOOKED_AT = 200  # letters of a value; a longer one ends where its letters do
 _BARE = 4  # the group of a value without quotes
 _LONG = 128  # letters of a password, at most
@@ -245,8 +246,28 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def spans(text: str, folded: str) -> list[Span]:
     """Where secrets are, in order and apart from each other. `folded`: the same text, letter by letter, in
     lower case. What was removed already is BLANK in both."""
-    found = [*_prefixed(text), *_shaped(text), *_key_blocks(text), *_logins(text), *_assigned(text, folded)]
+    found: list[Span] = []
+    for _ in range(_ROUNDS):
+        more = list(_apart(_once(text, folded)))
+        found += more
+        if not more:
+            break
+        gone = [(begin, end) for begin, end, _ in more]
+        text, folded = blanked(text, gone), blanked(folded, gone)
     return list(_apart(found))
+
+
+def blanked(text: str, gone: Iterable[tuple[int, int]]) -> str:
+    """With nothing to be found in these places, which are in order and apart from each other."""
+    pieces, at = [], 0
+    for begin, end in gone:
+        pieces += [text[at:begin], BLANK * (end - begin)]
+        at = end
+    return "".join([*pieces, text[at:]])
+
+
+def _once(text: str, folded: str) -> list[Span]:
+    return [*_prefixed(text), *_shaped(text), *_key_blocks(text), *_logins(text), *_assigned(text, folded)]
 
 
 def _apart(found: list[Span]) -> Iterator[Span]:
@@ -341,7 +362,7 @@ def _logins(text: str) -> Iterator[Span]:
 
 _BEGIN = r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-{0,5}"
 _END = r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-{0,5}"
-_HEAD_LINE = r"(?:Proc-Type|DEK-Info|Version|Comment):[^\n]{0,200}"
+_HEAD_LINE = r"(?:Proc-Type|DEK-Info|Version|Comment):[^\n\0]{0,200}"
 _LINES = (  # of a key whose end is missing: lines of nothing but its letters, and a shorter last one
     rf"(?:(?:\s|\\[nr]|[>|+ \t])*+(?:{_HEAD_LINE}|[{_A}+/=]{{16,}}+))*+"
     rf"(?:(?:\s|\\[nr]|[>|+ \t])*+[{_A}+/]{{1,15}}+=*+(?=\s*+\Z|[\"'\\]|[ \t]*+\n))?+"

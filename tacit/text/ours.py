@@ -9,9 +9,11 @@ said it.
 What must stay true: never more than such a block is taken out. Somebody may quote the line that opens one, so
 that line alone is no block; what follows must have its form:
 - a fence has its first source (`[e722 …]`) right below. One that is cut off, because an answer was, ends with
-  the paragraph below the last of its sources; one whose beginning is cut off begins with the first of them;
+  the paragraph below the last of its sources, and the headings above that; one whose beginning is cut off
+  begins with the first of them;
 - a block without an end reaches to the next block, and counts only if a real one follows, or the line
-  `<!-- /context -->`. The text below `message` is its sender's and stays: only the line above it goes;
+  `<!-- /context -->`; right below a real one it counts as well, and ends as a fence does that is cut off, and
+  so does a conversation. The text below `message` is its sender's and stays: only the line above it goes;
 - the other two have their heading in the second line; without their end they go as far as their form does.
 
 Time grows with the length of the text.
@@ -39,6 +41,9 @@ _OURS = re.compile(
     r"|(?P<end><!-- /context -->)"
 )
 _NOTHING = re.compile(r"(?:[\s>]|\\[rn])*+")
+_HEADINGS = re.compile(  # the rest of the line of a source, and headings: alone they say nothing
+    r"[^\n\\]*+(?:(?:[\s>]|\\[rn])++#{1,6} [^\n\\]*+)*+(?:[\s>]|\\[rn])*+"
+)
 _PARAGRAPH_END = re.compile(r"\n[ \t>]*+\r?(?=\n)|\\n(?=\\n)|\Z")
 _AFTER = re.compile(r"(?:[ \t]*+\r?\n){0,2}")
 
@@ -140,7 +145,7 @@ def _blocks(text: str) -> Iterator[Span]:
     marks = [mark for found in _OURS.finditer(text) if (mark := _mark(text, found)) is not None]
     ends = _ends(text, marks)
     taken, first = 0, dict[str, int]()  # of each code, the first source that is in no block
-    for mark, end in zip(marks, ends, strict=True):
+    for at, (mark, end) in enumerate(zip(marks, ends, strict=True)):
         if mark.begin < taken:
             continue
         if mark.kind == "source":
@@ -153,6 +158,10 @@ def _blocks(text: str) -> Iterator[Span]:
         elif end > mark.begin:
             yield mark.begin, end
             taken = end
+        elif mark.kind in ("endless", "opens") and taken and not text[taken : mark.begin].strip("> \t\r\n"):
+            most = marks[at + 1].begin if at + 1 < len(marks) else len(text)
+            taken = _paragraph_end(text, mark.end, most)
+            yield mark.begin, taken
 
 
 def _mark(text: str, found: re.Match[str]) -> _Mark | None:
@@ -210,12 +219,17 @@ def _end(text: str, marks: Sequence[_Mark], at: int, closing: dict[str, int], be
 
 def _cut_off(text: str, marks: Sequence[_Mark], at: int) -> int:
     """Where a fence ends whose end is missing: with the paragraph below the last source of its own. Of a
-    conversation nobody can tell."""
+    conversation that stands alone nobody can tell."""
     code, below = marks[at].key.partition(" ")[2], at + 1
     while below < len(marks) and marks[below].kind == "source" and marks[below].key == code:
         below += 1
     if below == at + 1:
         return 0
     most = marks[below].begin if below < len(marks) else len(text)
-    found = _PARAGRAPH_END.search(text, marks[below - 1].end, most)
+    return _paragraph_end(text, marks[below - 1].end, most)
+
+
+def _paragraph_end(text: str, begin: int, most: int) -> int:
+    above = _HEADINGS.match(text, begin, most)
+    found = _PARAGRAPH_END.search(text, above.end() if above is not None else begin, most)
     return found.end() if found is not None else most

@@ -124,7 +124,8 @@ def _parts(found: Iterable[Chunk], given: Sequence[tuple[int, int]]) -> Iterator
                 rest = _lines_of(rest, last + 1, rest.end)
             yield part
             part = []
-        part.append(rest)
+        if rest.text:  # else there was nothing but such sections behind it
+            part.append(rest)
     yield part
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tacit import sample
 from tacit.text import credentials
-from tacit.text.redact import PRIVATE, Cleaned, clean, is_left_open
+from tacit.text.redact import LEFT_OPEN, PRIVATE, Cleaned, clean, is_left_open
 from tests.hostile import SHAPES
 
 WORD = "HUSHWORD"
@@ -60,6 +60,9 @@ def kept(text: str) -> str:
         "a \\u003cprivate\\u003eHUSHWORD\\u003c/private\\u003e b",
         "a <private>HUSHWORD<\\/private> b",
         "a %3Cprivate%3EHUSHWORD%3C%2Fprivate%3E b",
+        "a <pri\\u200bvate>HUSHWORD</\\u2060private\\uFEFF> b",
+        "a <pri\\u001b[1mvate>HUSHWORD<\\/pri\\udb40\\udc41vate> b",
+        "a \\uff1cprivate\\uff1eHUSHWORD\\uff1c/private\\uff1e b",
         "a \\<private\\>HUSHWORD\\</private\\> b",
         "a <private HUSHWORD</private> b",
     ],
@@ -67,10 +70,12 @@ def kept(text: str) -> str:
 def test_what_stands_between_the_tags_is_gone_however_they_are_written(text: str) -> None:
     cleaned = clean(text)
     assert cleaned.text.startswith("a ")
-    assert cleaned.text.endswith(" b")
+    assert cleaned.text.endswith("] b")
     assert WORD not in cleaned.text
     assert cleaned.private == 1
     assert cleaned.text.count(PRIVATE) == 1
+    assert not is_left_open(text)
+    assert not is_left_open(cleaned.text)
 
 
 @pytest.mark.parametrize(
@@ -83,16 +88,24 @@ def test_what_stands_between_the_tags_is_gone_however_they_are_written(text: str
         "a <PRIVATE\nHUSHWORD",
         "a &lt;private HUSHWORD",
         "a <privat\u200be>HUSHWORD</privatE-x>",
+        "a <private>HUSHWORD \n",
     ],
 )
 def test_a_tag_that_nobody_closes_is_private_to_the_end(text: str) -> None:
-    assert clean(text) == Cleaned("a [private]", 1)
+    assert clean(text) == Cleaned("a [private …]", 1)
     assert is_left_open(text)
+    assert is_left_open(clean(text).text)
+
+
+def test_a_tag_is_left_open_also_where_the_text_ends_with_what_nobody_sees() -> None:
+    cleaned = clean("a <private>HUSHWORD\u200b\ufeff")
+    assert WORD not in cleaned.text
+    assert is_left_open(cleaned.text)
 
 
 def test_a_tag_in_code_ticks_counts_as_well_and_only_the_tick_before_it_stays() -> None:
     """Who explains the tag and who means it cannot be told apart, so both are private."""
-    assert clean("a `<private>` HUSHWORD") == Cleaned("a `[private]", 1)
+    assert clean("a `<private>` HUSHWORD") == Cleaned("a `[private …]", 1)
     assert clean("a `<private>HUSHWORD</private>` b") == Cleaned("a `[private]` b", 1)
 
 
@@ -381,17 +394,22 @@ def test_a_mark_that_stands_in_a_private_part_does_not_move_what_comes_behind_it
     assert clean(text) == Cleaned("[private][secret: private key]", 1, ("private key",))
 
 
+def test_what_can_only_be_seen_when_another_secret_is_gone_goes_as_well() -> None:
+    text = "password: `0&#x0;-----BEGIN PRIVATE KEY-----"
+    assert kept(text) == "password: `[secret: password][secret: private key]"
+
+
 # ---------------------------------------------------------------- any text
 
 PIECES = [
     *SHAPES,
-    *("<private>", "</private>", "<private ", "&lt;private&gt;", "</private >", "[private]", "[secret: key]"),
-    *("[secret: password]", "[secret: ", "password: ", "token=", "api_key: ", '"', "'", "`", "key ", "@", "://"),
-    *("sk-", "sk-ant-", "ghp_", "AKIA", "eyJ", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"),
-    *("Sommer2024!", drawn(1, 36), drawn(2, 40, HEX), drawn(3, 16, UPPER), drawn(4, 20), "T3BlbkFJ"),
-    *("\u200b", "İ", "＜", "ß", "passphrase: ", "Cookie: a=", "curl -u a:", "secret", "&", ";", "\\n"),
-    *("Bearer ", "--password ", "<password>", "seed phrase: ", "apple river stone cloud "),
-    "hooks.slack.com/services/", "\nPrivate-Lines: 1",
+    *("<private>", "</private>", "<private ", "&lt;private&gt;", "</private >", "[private]", "[private …]"),
+    *("[secret: key]", "[secret: password]", "[secret: ", "password: ", "token=", "api_key: ", '"', "'"),
+    *("`", "key ", "@", "://", "sk-", "sk-ant-", "ghp_", "AKIA", "eyJ", "-----BEGIN PRIVATE KEY-----"),
+    *("-----END PRIVATE KEY-----", "Sommer2024!", drawn(1, 36), drawn(2, 40, HEX), drawn(3, 16, UPPER)),
+    *(drawn(4, 20), "T3BlbkFJ", "\u200b", "İ", "＜", "ß", "passphrase: ", "Cookie: a=", "curl -u a:", "&"),
+    *("secret", ";", "\\n", "Bearer ", "--password ", "<password>", "seed phrase: "),
+    "apple river stone cloud ", "hooks.slack.com/services/", "\nPrivate-Lines: 1",
 ]  # fmt: skip
 any_text = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=8)), max_size=16).map("".join)
 
@@ -400,7 +418,7 @@ any_text = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=8)), max
 @given(any_text)
 def test_any_text_is_cleaned_once_and_for_all(text: str) -> None:
     cleaned = clean(text)
-    marks = cleaned.private * len(PRIVATE) + sum(len(f"[secret: {kind}]") for kind in cleaned.secrets)
+    marks = cleaned.private * len(LEFT_OPEN) + sum(len(f"[secret: {kind}]") for kind in cleaned.secrets)
     assert len(cleaned.text) <= len(text) + marks
     assert set(cleaned.secrets) <= credentials.KINDS
     assert clean(cleaned.text) == Cleaned(cleaned.text)
@@ -417,11 +435,12 @@ def test_nothing_after_an_open_tag_comes_through(before: str, after: str) -> Non
 
 
 BOMBS = [
-    "<private ", "<private>", "</private>", "</private ", "&lt;/private ", "&amp;", "< ", "<p", "\\",
-    "\u200b", "İ", "ü", "password", "password:", "password='", "key:key:", "api_key=", "token ", "secret: A1b2",
-    "bearer ", "cookie:a=", "curl -ua:", "seed phrase: abc ", "://a:", "://a:b@", "eyJ", "eyJaaaaaaaaa.",
-    "sk-", "sk-\n", "sk-a", "sk-aaaaaaaaaaaaaaaaT3BlbkFJ", "ghp_a\n", "a1B2", "AAAAAAAAAAAAAAAAAAAA\n",
-    "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----\n", "Private-Lines: 1\n", "AccountKey=aB",
+    "<private ", "<private>", "</private>", "</private ", "</private\\", "&lt;/private ", "&amp;", "< ", "<p",
+    "\\", "\\u200b", "\\\\u", "\u200b", "İ", "ü", "password", "password:", "password='", "key:key:",
+    "api_key=", "token ", "secret: A1b2", "bearer ", "cookie:a=", "curl -ua:", "seed phrase: abc ", "://a:", "://a:b@",
+    "eyJ", "eyJaaaaaaaaa.", "sk-", "sk-\n", "sk-a", "sk-aaaaaaaaaaaaaaaaT3BlbkFJ", "ghp_a\n", "a1B2",
+    "AAAAAAAAAAAAAAAAAAAA\n", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----\n", "AccountKey=aB",
+    "Private-Lines: 1\n",
     "abcdefghijklmnopqrstuvwx.", "$1$", "\x1b[", "[private]", "[private]</private>", "[secret: ", "--", " ",
     "\n",
 ]  # fmt: skip
