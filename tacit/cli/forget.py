@@ -24,8 +24,8 @@ from tacit.errors import UsageError
 from tacit.memory import Memory
 from tacit.memory import forget as forgetting
 from tacit.memory.forget import Report
-from tacit.store.forget_files import Place
-from tacit.store.forget_what import Forgetting
+from tacit.store.forgetting.what import Forgetting
+from tacit.store.forgetting.worktree import Place
 
 _LINES = 5  # of each file that are shown
 _SIMILAR = 20  # files
@@ -51,8 +51,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         output.dump({**_value(report), "done": False})
     elif report.plan.is_empty:
-        output.say("Nothing matches.")
-        _say_similar(report)
+        _say_nothing(report, options)
     else:
         _say(report)
         output.say(f"\nNothing was changed. To remove all of this for ever:\n  {_command(options)}")
@@ -80,7 +79,7 @@ def _forget(memory: Memory, what: Forgetting, options: argparse.Namespace) -> in
     if options.json:
         output.dump({**_value(report), "done": not report.plan.is_empty, "left": left})
     elif report.plan.is_empty:
-        output.say("Nothing matches.")
+        _say_nothing(report, options)
     else:
         _say_done(report, left)
     return 1 if left or report.plan.is_empty else 0
@@ -120,7 +119,7 @@ def _rows(report: Report) -> list[tuple[str, str]]:
     refs = Counter(_kind(name) for name in survey.refs)
     rows = [
         ("files", str(len({place.path for place in plan.places}))),
-        ("commits rewritten", f"{len(survey.commits)} of {survey.all_commits}"),
+        ("commits rewritten", f"{len(survey.commits)} of {len(survey.graph)}"),
         *((kind, str(count)) for kind, count in sorted(refs.items())),
         ("stashes", str(survey.stashes)),
         ("staged files", str(len(survey.staged))),
@@ -137,10 +136,40 @@ def _kind(name: str) -> str:
     return known.get(name.split("/")[1], "other refs")
 
 
+def _say_nothing(report: Report, options: argparse.Namespace) -> None:
+    output.say("Nothing matches.")
+    _say_similar(report)
+    if options.session is not None:
+        output.say(
+            "A session's id stands in the head of its transcript, which `tacit search` finds: session_id."
+        )
+    elif options.origin is not None:
+        output.say(
+            "A session's key stands in the head of its transcript: session_key. Give its first segments,"
+        )
+        output.say("with the agent or from the channel on. How a key is read: tacit explain-session KEY")
+    elif not report.plan.similar:
+        place = " It may stand elsewhere: leave out --path." if options.path else ""
+        output.say(
+            f"Give the words as they are written, with their capitals; `tacit search` shows them.{place}"
+        )
+
+
 def _say_similar(report: Report) -> None:
-    if report.plan.similar:
-        output.say("\nIn another spelling it stays in these files; run this again with that spelling:")
-        output.table((path,) for path in report.plan.similar[:_SIMILAR])
+    """What stays, though somebody may have thought that it goes."""
+    plan, older = report.plan, report.plan.survey.similar
+    rows = [(path,) for path in plan.similar[:_SIMILAR]]
+    if len(plan.similar) > _SIMILAR:
+        rows.append((f"and {output.plural(len(plan.similar) - _SIMILAR, 'more file')}",))
+    if older:
+        rows.append((f"{output.plural(older, 'version')} of files in the history",))
+    if not rows:
+        return
+    if plan.what.kind == "passage":
+        output.say("\nWith other capitals, or beyond --path, it stays here; run this again for them:")
+    else:
+        output.say("\nWords of it stay here, quoted or said again; forget them as a text:")
+    output.table(rows)
 
 
 def _say_done(report: Report, left: list[str]) -> None:
@@ -149,6 +178,7 @@ def _say_done(report: Report, left: list[str]) -> None:
         output.say("\nIt is still here:")
         output.table((place,) for place in left)
         return
+    _say_similar(report)
     output.say(
         "\nNothing is left of it in this home: files, index, logs and every object of git were looked at."
     )
@@ -175,7 +205,7 @@ def _value(report: Report) -> dict[str, object]:
             for place in plan.places
         ],
         "commits": len(survey.commits),
-        "commits_in_all": survey.all_commits,
+        "commits_in_all": len(survey.graph),
         "refs": sorted(survey.refs),
         "stashes": survey.stashes,
         "staged": sorted(survey.staged),
@@ -184,6 +214,7 @@ def _value(report: Report) -> dict[str, object]:
         "passages": report.passages,
         "derived": dict(plan.derived),
         "similar": plan.similar,
+        "similar_versions": survey.similar,
         "attachments": list(report.staying),
         "out_of_reach": list(report.outside),
         "cut_short": plan.cut_short,

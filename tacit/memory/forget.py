@@ -13,9 +13,12 @@ from tacit.capture import counted
 from tacit.errors import UsageError
 from tacit.index.opening import set_aside
 from tacit.memory.memory import Memory
-from tacit.store import files, forget
-from tacit.store.forget_derived import drop_index
-from tacit.store.forget_what import Forgetting, Passage, Sessions, one_session, sessions_of
+from tacit.store import files
+from tacit.store.forgetting import forget, ready
+from tacit.store.forgetting.derived import drop_index
+from tacit.store.forgetting.passage import Passage
+from tacit.store.forgetting.sessions import Sessions, one_session, sessions_of
+from tacit.store.forgetting.what import Forgetting
 
 _ELSEWHERE = (
     "other clones and backups of this home",
@@ -65,8 +68,8 @@ def carry_out(memory: Memory, what: Forgetting, tell: Callable[[str], None]) -> 
                 set_aside(file)
             drop_index(home)
 
-    with forget.no_daemon(home), files.locked(home.lock), files.explained("forget"):
-        forget.make_ready(home, memory.git)
+    with ready.no_daemon(home), files.locked(home.lock), files.explained("forget"):
+        ready.make_ready(home, memory.git)
         report = look(memory, what)
         if report.plan.is_empty:
             return report, []

@@ -16,6 +16,7 @@ from tacit.errors import StoreError, TacitError
 from tacit.model.problems import Problem
 from tacit.store import files, hooks, overview, repair
 from tacit.store.committer import loose_transcripts
+from tacit.store.forgetting.forget import unfinished
 from tacit.store.git import Git
 from tacit.store.gitwork import GitWork
 from tacit.store.home import NOTE_FOLDERS, Home
@@ -161,6 +162,7 @@ def _repository(home: Home, _config: Config) -> Check:
     elif (home.root / ".git").exists() and git.branch() is None:
         todo = "Go back with: git switch main"
         problems.append(Problem(".git", "HEAD is detached; commits wait.", todo, level="warning"))
+    problems += unfinished(home)
     version = git.attempt("version").stdout.decode().strip().removeprefix("git version ")
     return Check("repository", f"git {version}, on {git.branch() or 'no branch'}", tuple(problems))
 

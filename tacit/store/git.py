@@ -518,7 +518,8 @@ class Git:
     def move_refs(self, moves: Iterable[tuple[str, str | None, str | None]]) -> None:
         """Many refs at once: name, new (None: it goes), old (None: there was none). All or, as long as git
         is not stopped in the middle, none."""
-        moves = list(moves)
+        if not (moves := list(moves)):
+            return
         zero = "0" * (64 if self.algorithm == "sha256" else 40)
         lines = (
             f"delete {ref}\0{old or zero}\0" if new is None else f"update {ref}\0{new}\0{old or zero}\0"

@@ -71,6 +71,11 @@ def write_mirror(home: Home, directory: str | None, session_key: str, text: str)
     return reason
 
 
+def empty_mirror(home: Home, directory: str | None, session_key: str) -> None:
+    """After a turn that was not made: what an earlier one was given is not for this one."""
+    _is_emptied(mirror_file(home, directory, session_key))
+
+
 def _mirrored(file: Path, data: bytes) -> str:
     mirrors = file.parent.parent
     is_new = not file.parent.is_dir()

@@ -71,7 +71,28 @@ def test_cli_forget_says_when_nothing_matches(home: Path, tacit: Tacit) -> None:
     for arguments in ([SECRET.upper()], [SECRET.upper(), "--yes"], ["--session", "x"], ["--origin", "irc"]):
         done = tacit("forget", *arguments)
         assert (done.code, "Nothing matches" in done.stdout) == (1, True)
-    assert "another spelling" in tacit("forget", SECRET.upper()).stdout
+    assert NOTE in tacit("forget", SECRET.upper()).stdout
+
+
+def test_cli_forget_says_what_to_do_when_nothing_matches(home: Path, tacit: Tacit) -> None:
+    furnish(home)
+    for arguments, advice in (
+        (["no such words"], "with their capitals"),
+        (["no such words", "--path", "knowledge"], "leave out --path"),
+        (["--session", "x"], "session_id"),
+        (["--origin", "irc"], "tacit explain-session"),
+    ):
+        assert advice in tacit("forget", *arguments).stdout
+
+
+def test_cli_forget_says_what_stays_before_and_after(home: Path, tacit: Tacit) -> None:
+    furnish(home)
+    other = "knowledge/people/ada.md"
+    product.open(home).write(other, f"{SECRET.upper()}\nThe {SECRET} is mine\n", replacing=None)
+    for arguments in (["--session", "talk"], [SECRET]):
+        for more in ([], ["--yes"]):
+            stays = tacit("forget", *arguments, *more).stdout.partition("stay")[2]
+            assert other in stays.partition("Out of reach")[0]
 
 
 def test_cli_forget_wants_one_thing_and_enough_of_it(home: Path, tacit: Tacit) -> None:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from tests.faults import broken, clock, fulldisk, scan, userwork
+from tests.faults import forget as forgetting
 from tests.faults.cases import try_cases
 from tests.faults.killloop import kill_loop
 from tests.faults.machine import CACHE, Impossible, environment, workshop
@@ -43,6 +44,11 @@ def errors(options: argparse.Namespace) -> Iterator[Trial]:
         (scan.COMMIT, "EIO", False),
     ):
         yield lambda s=scenario, a=act, k=sticky: scan.scan(s, a, "errors", sticky=k)  # type: ignore[misc]
+
+
+def forget(options: argparse.Namespace) -> Iterator[Trial]:
+    """kill -9 at every file call of `tacit forget`, then the same command again"""
+    yield forgetting.scan
 
 
 def loop(options: argparse.Namespace) -> Iterator[Trial]:
@@ -84,7 +90,8 @@ def power(options: argparse.Namespace) -> Iterator[Trial]:
 
 
 PARTS = {
-    part.__name__: part for part in (kill, errors, loop, writers, repositories, disk, person, clocks, power)
+    part.__name__: part
+    for part in (kill, errors, forget, loop, writers, repositories, disk, person, clocks, power)
 }
 
 

@@ -20,7 +20,7 @@ from tests.faults.inject import Call, Fault
 from tests.faults.machine import ROOT, environment, workshop
 from tests.faults.report import Figure, say, tell
 
-SECRET = "blue heron 7719"
+SECRET = "heron7719"
 NOTE = "knowledge/people/heron.md"
 COMMAND = ("forget", SECRET, "--yes")
 
@@ -36,32 +36,16 @@ def furnish(home: Path) -> None:
     memory.turn(f"where is the {SECRET}?")
     memory.searcher.close()
     memory.write(NOTE, f"# Heron\n\n- {SECRET}\n- tea\n", replacing=None)
+    for name, text in (("forgotten", "One"), (SECRET, "Two")):  # the second needs a number
+        memory.write(f"knowledge/people/{name}.md", f"# {text}\n", replacing=None)
     memory.work()
     homes.must(home, "tag", "-a", "-m", SECRET, "one")
-    homes.must(home, "branch", "explore/one", "HEAD~1")
+    homes.must(home, "branch", "explore/forgotten", "HEAD~1")
+    homes.must(home, "switch", "-q", "-c", f"explore/{SECRET}")
 
 
 def run(home: Path, fault: Fault) -> inject.Ran:
-    desk = home.with_name(f"{home.name}.desk")
-    desk.mkdir(exist_ok=True)
-    counter, log = desk / "counter", desk / "calls"
-    counter.write_bytes(bytes(4096))
-    log.unlink(missing_ok=True)
-    settings = inject._settings(home, counter, fault, log)
-    inject._wrap_git(desk, settings)
-    given = {**environment(desk), **settings}
-    given["PATH"] = f"{desk}:{given['PATH']}"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tacit", *COMMAND, "--home", str(home)],
-        env=given,
-        cwd=ROOT,
-        start_new_session=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-    code, error = inject._watch(process)
-    return inject.Ran(code, error, tuple(inject._calls(log, home)))
+    return inject.run_module(["tacit", *COMMAND, "--home", str(home)], home, fault)
 
 
 def state(home: Path) -> dict[str, object]:
@@ -71,15 +55,31 @@ def state(home: Path) -> dict[str, object]:
         name, _, who = line.partition(" ")
         rows = homes.must(home, "ls-tree", "-r", "-z", name).decode().split("\0")[:-1]
         pairs = (row.partition("\t") for row in rows)
-        kept = sorted((path, meta) for meta, _, path in pairs if path != NOTE and "-talk-" not in path)
+        others = ((meta, path) for meta, _, path in pairs if path != NOTE and "-talk-" not in path)
+        kept = sorted((_plain(path), meta) for meta, path in others)
         commits.setdefault(who, []).append(kept)
-    return {"commits": {who: sorted(kept) for who, kept in commits.items()}, "own": homes.own_work(home)}
+    branch = homes.must(home, "branch", "--show-current").decode().strip()
+    status = homes.must(home, "status", "--short").decode()
+    return {
+        "commits": {who: sorted(kept) for who, kept in commits.items()},
+        "own": homes.own_work(home),
+        "branch": _plain(branch),
+        "status": status,
+        "logged": homes.must(home, "log", "-g", "--format=%at", branch),
+    }
+
+
+def _plain(name: str) -> str:
+    """As it is called afterwards."""
+    return name.replace(SECRET, "forgotten-2")
 
 
 def broken(home: Path, before: dict[str, object]) -> list[str]:
     found = []
     if homes.git(home, "fsck", "--full").returncode:
         found.append("git fsck fails after the kill")
+    if any(SECRET in file.read_text() for file in (home / ".tacit").glob("forget-*.json")):
+        found.append("the text was written down")
     again = subprocess.run(
         [sys.executable, "-m", "tacit", *COMMAND, "--home", str(home)],
         env=environment(home.parent),

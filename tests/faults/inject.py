@@ -66,6 +66,11 @@ def library() -> Path:
 
 def run(operation: list[str], root: Path, fault: Fault) -> Ran:
     """Run `python -m tests.faults.actor OPERATION…` with a fault below `root`."""
+    return run_module(["tests.faults.actor", *operation], root, fault)
+
+
+def run_module(arguments: list[str], root: Path, fault: Fault) -> Ran:
+    """Run `python -m ARGUMENTS…` with a fault below `root`."""
     desk = root.with_name(f"{root.name}.desk")
     desk.mkdir(exist_ok=True)
     counter = desk / "counter"
@@ -76,7 +81,7 @@ def run(operation: list[str], root: Path, fault: Fault) -> Ran:
     _wrap_git(desk, settings)
     given = {**environment(desk), **settings}
     given["PATH"] = f"{desk}:{given['PATH']}"
-    code, error = _watch(start(operation, desk, given))
+    code, error = _watch(_start(arguments, given))
     return Ran(code, error, tuple(_calls(log, root)))
 
 
@@ -108,11 +113,15 @@ def _wrap_git(desk: Path, settings: dict[str, str]) -> None:
     wrapper.chmod(0o755)
 
 
-def start(operation: list[str], nobody: Path, given: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+def start(operation: list[str], nobody: Path) -> subprocess.Popen[bytes]:
     """An actor in a process group of its own."""
+    return _start(["tests.faults.actor", *operation], environment(nobody))
+
+
+def _start(arguments: list[str], given: dict[str, str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.actor", *operation],
-        env=given or environment(nobody),
+        [sys.executable, "-m", *arguments],
+        env=given,
         cwd=ROOT,
         start_new_session=True,
         stdin=subprocess.DEVNULL,

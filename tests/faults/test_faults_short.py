@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.faults import broken, fulldisk, scan, userwork
+from tests.faults import broken, forget, fulldisk, scan, userwork
 from tests.faults.cases import Case, try_case
 from tests.faults.killloop import kill_loop
 from tests.faults.machine import Impossible
@@ -55,6 +55,11 @@ def test_kill_at_file_calls_of_a_commit_leaves_it_whole_or_absent() -> None:
 
 def test_kill_at_file_calls_of_init_is_mended_by_running_it_again() -> None:
     hold(lambda: sample(scan.INIT, "kill", 37))
+
+
+def test_kill_at_file_calls_of_forget_is_finished_by_running_it_again() -> None:
+    """Nothing of the text is left then, and everything else has the bytes it had."""
+    hold(lambda: forget.scan(step=47, first=1 + SEED % 47, workers=1))
 
 
 @pytest.mark.parametrize("act", ["ENOSPC", "EIO"])

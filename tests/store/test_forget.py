@@ -7,6 +7,9 @@ import os
 import subprocess
 import sys
 import unicodedata
+import zlib
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,13 +22,17 @@ from tacit.memory import Memory
 from tacit.memory import forget as forgetting
 from tacit.memory.forget import Report
 from tacit.model.changes import CHANGE_KINDS, TRUSTS, Change, ChangeSet, Source
-from tacit.model.context import Receipt
+from tacit.model.context import Receipt, Section
 from tacit.model.topics import Decision
-from tacit.store import files, forget, lfs, locks, proposals, receipts, spool
-from tacit.store.forget_what import Forgetting, Passage, sessions_of
-from tacit.store.forget_words import Words
+from tacit.store import files, lfs, locks, proposals, receipts, spool
+from tacit.store.forgetting import forget
+from tacit.store.forgetting.passage import Passage
+from tacit.store.forgetting.sessions import sessions_of
+from tacit.store.forgetting.what import Forgetting, numbered
+from tacit.store.forgetting.words import Words
 from tacit.store.gatelog import GateLog
 from tacit.store.home import Home
+from tacit.store.record_ids import Noted, RecordIds
 from tacit.text import transcript as form
 
 if TYPE_CHECKING:
@@ -65,11 +72,12 @@ def say(memory: Memory, *messages: str, session_id: str = "talk", key: str = "ag
     return session.path
 
 
-def receive(home: Path, name: str, message: str, session_id: str = "") -> None:
+def receive(
+    home: Path, name: str, message: str, session_id: str = "", sections: tuple[Section, ...] = ()
+) -> None:
     at = "2026-11-02T10:00:00+01:00"
-    kept = Receipt(
-        name, at, "agent:main:main", session_id, "main_session", "main", "h", message, 1, 1, 1, (), ()
-    )
+    key, kind = "agent:main:main", "main_session"
+    kept = Receipt(name, at, key, session_id, kind, "main", "h", message, 1, 1, 1, sections, ())
     assert receipts.append(Home(home), kept) == ""
 
 
@@ -169,6 +177,15 @@ def test_text_of_any_script_is_found_composed_decomposed_and_in_other_encodings(
     assert words.are_in(json.dumps("Müller Žižka 東京").encode())
     assert words.are_in("\ufeffMüller Žižka 東京".encode("utf-16-le"))
     assert Words("Müller").are_in("Müller".encode("latin-1"))
+
+
+@pytest.mark.parametrize("given", ["Caf\u00e9 Zo\u00eb", "Cafe\u0301 Zoe\u0308"])
+@pytest.mark.parametrize("written", ["Caf\u00e9 Zo\u00eb", "Cafe\u0301 Zoe\u0308", "Cafe\u0301 Zo\u00eb"])
+def test_accents_may_be_composed_in_one_word_and_not_in_the_next(given: str, written: str) -> None:
+    words = Words(given)
+    assert words.are_in(written.encode())
+    assert words.are_in(json.dumps(written).encode())
+    assert not words.are_in(b"Cafe Zoe")
 
 
 def test_a_text_of_digits_is_not_sought_in_hashes() -> None:
@@ -332,6 +349,134 @@ def test_branches_and_tags_that_are_named_after_it(home: Path) -> None:
     assert user(home, "rev-parse", "forgotten", "HEAD").split()[0] == user(home, "rev-parse", "main").strip()
 
 
+def listed(home: Path, revision: str = "HEAD") -> dict[str, str]:
+    """Every note about people, as a commit has it."""
+    names = user(home, "ls-tree", "-r", "-z", "--name-only", revision, "knowledge/people").split("\0")[:-1]
+    return {name.rpartition("/")[2]: user(home, "show", f"{revision}:{name}") for name in names}
+
+
+def test_two_files_do_not_become_one_when_both_lose_their_names(home: Path) -> None:
+    commit(home, "knowledge/people/forgotten.md", "first\n")
+    commit(home, f"knowledge/people/{SECRET}.md", "second\n")
+    commit(home, f"knowledge/people/{SECRET}/one.md", "third\n")
+    commit(home, "knowledge/people/green ibis 8820.md", f"[[knowledge/people/{SECRET}.md]]\n")
+    forgotten(home)
+    forgotten(home, "green ibis 8820")
+    kept = {name: text for name, text in listed(home).items() if name != "_index.md"}
+    assert kept == {
+        "forgotten.md": "first\n",
+        "forgotten-2.md": "second\n",
+        "one.md": "third\n",
+        "forgotten-3.md": "[[knowledge/people/forgotten-2.md]]\n",
+    }
+    assert user(home, "status", "--short") == ""
+    assert residue(home) == residue(home, "green ibis") == []
+
+
+@pytest.mark.parametrize("name", ["heron7719", "avocet7719"])  # behind and before `forgotten` in the list
+@pytest.mark.parametrize("taken", ["main~1", "main"])
+def test_branches_keep_their_logs_and_do_not_become_one(home: Path, name: str, taken: str) -> None:
+    logged = branched(home, name)
+    user(home, "branch", "-f", "explore/forgotten", taken)
+    forgotten(home, name)
+    on_the_second_branch(home, name, logged, taken)
+
+
+@pytest.mark.parametrize("name", ["heron7719", "avocet7719"])
+@pytest.mark.parametrize("point", ["switch:_take_logs_along:1", "switch:_move_head:1", "git:move_refs:3"])
+def test_a_branch_gets_the_same_name_after_a_kill(home: Path, tacit: Tacit, name: str, point: str) -> None:
+    logged = branched(home, name)
+    assert killed(home, point, name).returncode == -9
+    assert tacit("forget", name, "--yes").code == 0
+    sound(home)
+    on_the_second_branch(home, name, logged)
+
+
+@pytest.mark.parametrize(
+    ("name", "second"),
+    [
+        ("a.b/forgotten", "a.b/forgotten-2"),
+        ("a/forgotten.md", "a/forgotten-2.md"),
+        (".forgotten", ".forgotten-2"),
+    ],
+)
+def test_a_number_stands_before_the_ending(name: str, second: str) -> None:
+    assert list(islice(numbered(name), 2)) == [name, second]
+
+
+@pytest.mark.parametrize("is_tracked", [True, False])
+def test_a_file_gets_the_same_name_after_a_kill(home: Path, tacit: Tacit, is_tracked: bool) -> None:
+    (commit if is_tracked else put)(home, "knowledge/people/forgotten.md", "first\n")
+    (commit if is_tracked else put)(home, f"knowledge/people/{SECRET}.md", "second\n")
+    assert killed(home, "tree:remove:1", SECRET).returncode == -9  # it has both names now
+    assert len(list((home / "knowledge/people").glob("*.md"))) == 4
+    assert tacit("forget", SECRET, "--yes").code == 0
+    sound(home)
+    kept = {file.name: file.read_text() for file in (home / "knowledge/people").glob("f*.md")}
+    assert kept == {"forgotten.md": "first\n", "forgotten-2.md": "second\n"}
+    assert (user(home, "status", "--short") == "") is is_tracked
+    assert residue(home) == []
+
+
+def branched(home: Path, name: str) -> str:
+    """HEAD is on a branch of this name, and the name that it would get is taken. Returns its log."""
+    commit(home, NOTE, "x\n")
+    user(home, "branch", "explore/forgotten", "HEAD~1")
+    user(home, "switch", "-q", "-c", f"explore/{name}")
+    commit(home, NOTE, "y\n")
+    user(home, "reset", "-q", "--hard", "HEAD~1")
+    return user(home, "log", "-g", "--format=%H", f"explore/{name}")
+
+
+def on_the_second_branch(home: Path, name: str, logged: str, taken: str = "main~1") -> None:
+    branches = user(home, "for-each-ref", "--format=%(refname:short)", "refs/heads").split()
+    assert branches == ["explore/forgotten", "explore/forgotten-2", "main"]
+    assert user(home, "branch", "--show-current").strip() == "explore/forgotten-2"
+    assert user(home, "rev-parse", "explore/forgotten") == user(home, "rev-parse", taken)
+    assert user(home, "log", "-g", "--format=%H", "explore/forgotten-2") == logged
+    assert residue(home, name) == []
+
+
+def test_a_text_with_a_slash_moves_no_file(home: Path) -> None:
+    commit(home, NOTE, "see knowledge/people for more\n")
+    _, left = drop(home, "knowledge/people")
+    assert left == [".git/index"]  # which has the paths of all files
+    assert (home / NOTE).read_text() == "see for more\n"
+    assert user(home, "status", "--short") == ""
+
+
+def test_a_transcript_is_named_anew_wherever_it_is_named(home: Path, memory: Memory) -> None:
+    path = say(memory, f"The {SECRET} is mine")
+    stem = Path(path).stem
+    commit(home, NOTE, f"[[{stem}]], [[{stem}.md|it]], {path}: as in {stem}.\n")
+    forgotten(home)
+    new = stem.replace("blue-heron-7719", "forgotten")
+    place = path.replace(stem, new)
+    assert (home / NOTE).read_text() == f"[[{new}]], [[{new}.md|it]], {place}: as in {new}.\n"
+
+
+def test_what_lies_about_in_the_git_directory(home: Path) -> None:
+    commit(home, NOTE, f"{SECRET}\ntea\n")
+    user(home, "config", "branch.main.description", f"about {SECRET}")
+    for name in (
+        "description",
+        "info/exclude",
+        "hooks/x.sample",
+        "MERGE_MSG",
+        "gc.log",
+        "rr-cache/1/preimage",
+    ):
+        put(home, f".git/{name}", f"a {SECRET}\nb\n")
+    put(home, ".git/x.bundle", b"\0" + SECRET.encode())
+    put(home, ".git/0123.broken", zlib.compress(b"blob 15\0" + SECRET.encode()))
+    put(home, ".git/objects/pack/tmp_pack_1", SECRET)
+    forgotten(home)
+    assert residue(home) == []
+    assert user(home, "config", "branch.main.description").strip() == "about forgotten"
+    assert (home / ".git/description").read_text() == "a [forgotten]\nb\n"
+    assert not (home / ".git/0123.broken").exists()
+
+
 def test_stashes_are_kept_without_it_all_of_them(home: Path) -> None:
     for number in (1, 2, 3):
         put(home, "drafts/d.md", f"draft {number}\n{SECRET}\n")
@@ -472,6 +617,20 @@ def test_logs_lose_it_in_place(home: Path) -> None:
     assert taken == ["a [forgotten]", "b"]
 
 
+def test_hashes_from_which_it_could_be_guessed_go_too(home: Path) -> None:
+    commit(home, NOTE, f"{SECRET}\ntea\n")
+    told = Section("knowledge", "knowledge", f"{NOTE}:1", 5, 0.5, "words", digest="0123456789abcdef")
+    other = replace(told, source="knowledge/people/ada.md:1")
+    for name, message, sections in (("aaaa", SECRET, (other,)), ("bbbb", "tea", (told, other))):
+        receive(home, name, message, sections=sections)
+    put(home, ".tacit/gate/cache.jsonl", '{"key": "0123456789abcdef", "yes": true}\n')
+    forgotten(home)
+    second, first = receipts.recent(Home(home), 5)
+    assert (first.message_hash, second.message_hash) == ("", "h")
+    assert [part.digest for part in second.sections] == ["", "0123456789abcdef"]
+    assert (home / ".tacit/gate/cache.jsonl").read_bytes() == b""
+
+
 def test_what_else_was_proposed_with_it_still_waits(home: Path) -> None:
     source = Source("agent:main:main", 1, "user")
     lines = [
@@ -532,6 +691,28 @@ def test_a_session_goes_with_all_its_parts(home: Path, memory: Memory) -> None:
     assert user(home, "log", "-1", "--format=%B").strip() == "memory: x"
     assert len(pictures(home)) == before - 2  # their commits held nothing else
     assert user(home, "status", "--short") == ""
+
+
+def test_the_ids_of_its_records_go_with_a_session(home: Path, memory: Memory) -> None:
+    path = say(memory, "Which engobe?", session_id="one")
+    ids = RecordIds(Home(home))
+    ids.note("a", Noted("one", 1, "2026-11-02T10:00:00", path))
+    ids.note("b", Noted("two", 1, "2026-11-02T10:00:00"))
+    forgotten(home, forgetting.session("one"))
+    fresh = RecordIds(Home(home))
+    assert (fresh.find("a"), fresh.find("b")) == (None, Noted("two", 1, "2026-11-02T10:00:00"))
+    assert b'"one"' not in (home / ".tacit/records.jsonl").read_bytes()
+
+
+def test_files_that_quote_a_session_are_named_and_stay(home: Path, memory: Memory) -> None:
+    say(memory, "The old kiln stands behind the mill", session_id="one")
+    quoting = say(memory, "You said: THE OLD KILN\nstands behind a hill", session_id="two")
+    quoted = say(memory, "You said: the old kiln\n> stands, behind the mill", session_id="three")
+    commit(home, NOTE, "The old kiln stands behind it.\n")
+    before = {path: (home / path).read_bytes() for path in (quoting, quoted, NOTE)}
+    report = forgotten(home, forgetting.session("one"))
+    assert report.plan.similar == [NOTE, quoted, quoting]
+    assert {path: (home / path).read_bytes() for path in before} == before
 
 
 def test_an_origin_is_a_key_and_what_lies_below_it(home: Path, memory: Memory) -> None:
@@ -645,7 +826,7 @@ def test_three_hundred_commits(home: Path) -> None:
     user(home, "reset", "-q", "--hard")
     before = pictures(home)
     report = forgotten(home)
-    assert (len(report.plan.survey.commits), report.plan.survey.all_commits) == (297, 301)
+    assert (len(report.plan.survey.commits), len(report.plan.survey.graph)) == (297, 301)
     assert residue(home) == []
     assert [who for who, _ in pictures(home)] == [who for who, _ in before]
 
@@ -668,6 +849,16 @@ def test_nothing_changes_where_nothing_matches(home: Path) -> None:
     assert report.plan.similar == [NOTE]
     assert left == []
     assert user(home, "rev-parse", "HEAD") == head
+
+
+def test_what_stays_in_other_capitals_is_named_also_beside_what_goes(home: Path) -> None:
+    commit(home, "knowledge/people/old.md", "Blue Heron 7719\n")
+    commit(home, "knowledge/people/old.md", "tea\n")
+    commit(home, NOTE, f"{SECRET}\n{SECRET.upper()}\n")
+    report = forgotten(home)
+    assert report.plan.similar == [NOTE]
+    assert report.plan.survey.similar == 1
+    assert (home / NOTE).read_text() == f"{SECRET.upper()}\n"
 
 
 def test_what_cannot_be_reached_is_named_and_found_again(home: Path) -> None:
@@ -710,13 +901,13 @@ def test_it_is_refused_in_a_linked_work_tree(home: Path, tmp_path: Path) -> None
 
 KILLED = """
 import os, signal, sys
-from pathlib import Path
 from tacit.cli.main import main
-from tacit.store import files, forget, forget_derived, forget_files, forget_pack, git
+from tacit.store import files, git
+from tacit.store.forgetting import derived, forget, pack, switch, worktree
 
 owner, name, count = sys.argv[1].split(":")
-place = {"forget": forget, "files": forget_files.WorkTree, "pack": forget_pack.Pack, "git": git.Git,
-         "derived": forget_derived.Derived, "unlink": Path}[owner]
+place = {"forget": forget, "switch": switch, "files": worktree.WorkTree, "pack": pack.Pack, "git": git.Git,
+         "derived": derived.Derived, "tree": files.Tree}[owner]
 real, calls = getattr(place, name), 0
 
 def deadly(*arguments, **named):
@@ -730,18 +921,25 @@ setattr(place, name, deadly)
 sys.exit(main(sys.argv[2:]))
 """
 
+
+def killed(home: Path, point: str, *what: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-c", KILLED, point, "forget", *what, "--yes", "--home", str(home)]
+    return subprocess.run(command, capture_output=True)
+
+
 POINTS = (
     "pack:add:4",
     "git:take_in:1",
     "derived:_blank:1",
     "files:_replace:1",
     "files:_replace:2",
-    "forget:move_refs:1",
-    "forget:tell_indexes:1",
-    "forget:rewrite_logs:1",
-    "forget:tidy_repository:1",
+    "switch:_move_refs:1",
+    "switch:_move_head:1",
+    "switch:_tell_indexes:1",
+    "switch:_rewrite_logs:1",
+    "switch:_tidy:1",
     "git:drop_unreachable:1",
-    "forget:left:1",
+    "forget:_left:1",
 )
 
 
@@ -761,8 +959,7 @@ def furnished(home: Path) -> list[tuple[str, dict[str, str]]]:
 @pytest.mark.parametrize("point", POINTS)
 def test_a_kill_anywhere_is_finished_by_the_same_command(home: Path, tacit: Tacit, point: str) -> None:
     before = furnished(home)
-    command = [sys.executable, "-c", KILLED, point, "forget", SECRET, "--yes", "--home", str(home)]
-    done = subprocess.run(command, capture_output=True)
+    done = killed(home, point, SECRET)
     assert done.returncode == -9, done.stderr
     assert subprocess.run(["git", "fsck", "--full"], cwd=home, capture_output=True).returncode == 0
     unfinished = forget.unfinished(Home(home))
@@ -771,6 +968,7 @@ def test_a_kill_anywhere_is_finished_by_the_same_command(home: Path, tacit: Taci
     ]
     assert len(unfinished) == 1
     assert SECRET not in (home / unfinished[0].where).read_text()
+    assert "Run the same command again: tacit forget … --yes" in tacit("doctor").stdout
     again = tacit("forget", SECRET, "--yes")
     assert (again.code, again.stderr.count("error")) == (0, 0), again.stderr
     sound(home)
@@ -786,20 +984,8 @@ def test_a_kill_anywhere_is_finished_by_the_same_command(home: Path, tacit: Taci
 
 def test_a_session_that_was_cut_short_is_finished_too(home: Path, tacit: Tacit) -> None:
     furnished(home)
-    for point in ("files:_tidy:1", "forget:tell_indexes:1", "git:drop_unreachable:1"):
-        command = [
-            sys.executable,
-            "-c",
-            KILLED,
-            point,
-            "forget",
-            "--session",
-            "talk",
-            "--yes",
-            "--home",
-            str(home),
-        ]
-        assert subprocess.run(command, capture_output=True).returncode == -9
+    for point in ("files:_tidy:1", "switch:_tell_indexes:1", "git:drop_unreachable:1"):
+        assert killed(home, point, "--session", "talk").returncode == -9
     assert tacit("forget", "--session", "talk", "--yes").code == 0
     sound(home)
     assert residue(home, "is mine") == residue(home, "is-mine") == []
