@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from tacit.errors import UsageError
 from tacit.memory import Memory
 from tacit.memory.live import About, Conversations, Kept
-from tacit.memory.request import Request
+from tacit.memory.request import MAIN, Request
 from tacit.memory.schedules import came_due, take_due
 from tacit.model.context import Receipt
 from tacit.model.search import AUDIENCES, CATEGORIES, EVERYTHING, Audience, Scope
@@ -53,7 +53,7 @@ def turn(served: Served, body: Body) -> Json:
     take = served.memory.inject if lane == "runtime" else served.memory.turn
     compiled = take(
         _text(body, "message"),
-        session_key=_text(body, "session_key", "agent:main:main"),
+        session_key=_text(body, "session_key", MAIN),
         agent=_text(body, "agent") or None,
         history=_list(body, "history"),
         budget=_whole(body, "budget"),
@@ -73,7 +73,7 @@ def look(served: Served, body: Body) -> Json:
     """A turn to look at: it counts as none, and takes the time it needs. `at`: as the home was then."""
     request = Request(
         _text(body, "message"),
-        _text(body, "session_key", "agent:main:main"),
+        _text(body, "session_key", MAIN),
         _text(body, "agent") or None,
         history=_list(body, "history"),
         budget=_whole(body, "budget"),
@@ -91,7 +91,7 @@ def look(served: Served, body: Body) -> Json:
 def bootstrap(served: Served, body: Body) -> Json:
     """`files`: the host's own list. The answer has a fresh one; `files` is null where the host gave none."""
     done = served.memory.bootstrapped(
-        _text(body, "session_key", "agent:main:main"),
+        _text(body, "session_key", MAIN),
         body.get("files"),
         _text(body, "workspace") or None,
         agent=_text(body, "agent") or None,
@@ -143,7 +143,7 @@ def find(served: Served, body: Body) -> Json:
 def message(served: Served, body: Body) -> Json:
     """`sender`: who wrote it, as the host spells it. Who writes in a main session decides whose it is."""
     if _text(body, "sender"):
-        _profile(served, {"session_key": "agent:main:main", **body})
+        _profile(served, {"session_key": MAIN, **body})
     kept = served.live.message(
         _about(body),
         _text(body, "role", "user"),
@@ -179,7 +179,7 @@ def end_session(served: Served, body: Body) -> Json:
 
 def _about(body: Body) -> About:
     return About(
-        _text(body, "session_key", "agent:main:main"),
+        _text(body, "session_key", MAIN),
         _text(body, "session_id"),
         _text(body, "agent") or None,
         _text(body, "channel") or None,

@@ -6,10 +6,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from tacit.cli.main import COMMANDS
+from tacit.cli.receipt import SKIPPED
+from tacit.sessions.guard import Skip
 
 ROOT = Path(__file__).parent.parent
 
@@ -43,6 +46,20 @@ def test_requirements_name_tests_that_exist() -> None:
         assert (ROOT / file).is_file(), file
         if test:
             assert f"def {test}(" in (ROOT / file).read_text(), f"{file}::{test}"
+
+
+def test_requirements_count_those_that_hold() -> None:
+    text = (ROOT / "docs" / "requirements.md").read_text()
+    lines = re.findall(r"^- [A-Z]{3}-\d+: .*", text, re.MULTILINE)
+    hold = sum("not yet" not in line for line in lines)
+    assert f"{hold} of {len(lines)} hold." in text
+
+
+def test_the_runbook_names_every_reason_to_give_nothing() -> None:
+    text = (ROOT / "docs" / "runbooks" / "context-injection.md").read_text()
+    of_the_client = {"busy", "daemon", "home", "usage", "bug"}
+    codes = {*filter(None, get_args(Skip)), *SKIPPED, *of_the_client}
+    assert not {code for code in codes if f"`{code}`" not in text}
 
 
 def test_no_file_names_a_package_address_or_a_machine_path() -> None:

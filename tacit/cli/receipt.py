@@ -153,7 +153,7 @@ def _cells(used: Mapping[str, int], receipt: Receipt, cells: int) -> list[tuple[
 
 # What the turn went on without
 
-_SKIPPED = {
+SKIPPED = {
     "empty": "the message is empty",
     "heartbeat": "it is a heartbeat",
     "command": "it is a command of the host",
@@ -178,7 +178,7 @@ def _told(receipt: Receipt, width: int) -> Iterator[Line]:
 
 def why_skipped(receipt: Receipt) -> str:
     said = next((notice.text for notice in receipt.notices if notice.code == receipt.skipped), "")
-    return (one_line(said) or _SKIPPED.get(receipt.skipped, receipt.skipped)).rstrip(".")
+    return (one_line(said) or SKIPPED.get(receipt.skipped, receipt.skipped)).rstrip(".")
 
 
 def other_notices(receipt: Receipt) -> list[Notice]:

@@ -79,6 +79,7 @@ async def _serve(home: Home, place: Place, asked: Asked) -> int:
         log=log,
         operations=[_current(work, one) for one in OPERATIONS],
         about=work.about,
+        skipped=work.skipped,
     )
     end = _End(server, work)
     try:

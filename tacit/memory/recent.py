@@ -42,13 +42,16 @@ class Recent:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.found: Kept[Found] = Kept(_FOUND, now)
         self.answers: Kept[tuple[str, Compiled]] = Kept(_SESSIONS, now)
+        self.searched: Kept[bool] = Kept(_SESSIONS, now)  # by session: when something was last looked for
 
     def forget(self, session_key: str, agent: str) -> None:
         self.answers.drop(lambda key: key == session_key)
+        self.searched.drop(lambda key: key == session_key)
         self.found.drop(lambda key: isinstance(key, Question) and key.agent == agent)
 
     def clear(self) -> None:
         self.answers.drop(lambda _: True)
+        self.searched.drop(lambda _: True)
         self.found.drop(lambda _: True)
 
 

@@ -13,6 +13,7 @@ from tacit.model.topics import Event
 from tacit.text.ours import without_ours
 from tacit.text.redact import clean
 
+MAIN = "agent:main:main"  # whose session it is where a host names none
 _SHOWN = 120  # characters of the message in a receipt
 
 
@@ -22,7 +23,7 @@ class Request:
     hand, so it is no turn of the session and leaves no trace in it."""
 
     message: str
-    session_key: str = "agent:main:main"
+    session_key: str = MAIN
     agent: str | None = None
     session_id: str = ""  # empty: as the receipts tell
     transcript: str = ""  # of this very session, which is not searched: the host has it
@@ -65,7 +66,7 @@ def nothing(
     message: str, code: str, reason: str, now: datetime, asked: Mapping[str, Any] | None = None
 ) -> Compiled:
     """The answer where there is none: the turn goes on with what the host has."""
-    key = _text((asked or {}).get("session_key"))
+    key = _text((asked or {}).get("session_key", MAIN))
     said = keepable(_text(message))
     receipt = Receipt(
         id="", at=now.isoformat(), session_key=key, session_id="", session_type="", agent="",

@@ -169,6 +169,8 @@ class _Turn:
         compiled = replace(compiled, receipt=told, dropped=told.dropped)
         if self._is_runtime:
             self.carried.recent.answers.put(self.request.session_key, (self._digest, compiled))
+            if not skipped:
+                self.carried.recent.searched.put(self.request.session_key, True)
         return compiled
 
     def _in_lanes(self, compiled: Compiled) -> Compiled:
@@ -250,7 +252,7 @@ class _Turn:
         if not self._is_runtime and self.history:
             return "not-first"
         debounce = self.config.inject.debounce_ms / 1000
-        if self._is_runtime and self.carried.recent.answers.get(self.request.session_key, debounce):
+        if self._is_runtime and self.carried.recent.searched.get(self.request.session_key, debounce):
             return "debounced"
         session = self._session_id
         searches = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
@@ -13,12 +14,13 @@ from tacit.errors import TacitError, UsageError
 from tacit.memory.request import Request, nothing, sane
 from tacit.memory.turn import ContextCompiler
 from tacit.memory.views import Past, Present
-from tacit.model.context import Compiled
+from tacit.model.context import Compiled, Notice
 from tacit.model.search import EVERYTHING
 from tacit.search.parts import Parts
 from tacit.sessions.classify import classify
 from tacit.sessions.guard import look
-from tacit.store import transcripts
+from tacit.store import receipts, transcripts
+from tacit.store.mirrors import empty_mirror
 from tacit.store.transcripts import Record
 from tacit.text import tokens
 from tacit.watch.gate import GatedActivator
@@ -58,9 +60,24 @@ class Turns:
             request = self._in_session(sane(Request(message, seconds=seconds, **asked)))
             return self._compiler.compile(request, self.present, now)
         except Exception as error:  # noqa: BLE001 - a turn never breaks, whatever is wrong with us
-            return nothing(message, "bug", f"{type(error).__name__}: {error}", now, asked)
+            return self._failed(nothing(message, "bug", f"{type(error).__name__}: {error}", now, asked))
         finally:
             _TAKING.reset(mark)
+
+    def _failed(self, made: Compiled) -> Compiled:
+        """What is wrong may name what the session may not see: the log has it, the host is told where."""
+        receipt = replace(made.receipt, id=receipts.new_id(self._memory.moment(), secrets.randbits(20)))
+        with suppress(Exception):
+            receipts.append(self._memory.home, receipt)
+        if receipt.lane == "runtime":
+            self.skipped(receipt.session_key)
+        told = Notice("bug", f"This is a mistake in tacit. See: tacit why {receipt.id}")
+        return replace(made, receipt=replace(receipt, notices=(told,)))
+
+    def skipped(self, session_key: str) -> None:
+        """A turn of this session is answered with nothing."""
+        with suppress(Exception):
+            empty_mirror(self._memory.home, self._memory.config.sessions.directory, session_key)
 
     def ended(self, session_key: str) -> None:
         """A session is over, or begins anew under the same key."""

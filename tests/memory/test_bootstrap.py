@@ -201,6 +201,12 @@ def test_what_the_host_or_the_workspace_has_is_taken_as_it_is_even_if_it_says_li
     assert [one["content"] for one in done.files or ()][:2] == ["# Soul\n", "# User\n"]
 
 
+def test_the_main_session_of_an_agent_that_leads_others_gets_its_rules(lane: Lane) -> None:
+    done = lane(HOST, "agent:lead:main", settings="sessions: {orchestration_agents: [lead]}\n")
+    assert names(done) == ["SOUL.md", "AGENTS.md"]
+    assert done.receipt.rule == "sessions.orchestration"
+
+
 def test_memory_md_is_dropped_unless_the_rule_names_it(lane: Lane) -> None:
     assert codes(lane(HOST))["MEMORY.md"] == "not-in-rule"
     named = lane(HOST, settings="sessions: {main_session: {files: [SOUL.md, MEMORY.md]}}\n")

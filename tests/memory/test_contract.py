@@ -11,6 +11,7 @@ import pytest
 
 from tacit.memory import Memory
 from tacit.model.context import Compiled
+from tacit.store import receipts
 from tests.memory.homes import (
     GROUP,
     NOTES,
@@ -313,3 +314,23 @@ def test_rule_7_a_home_that_is_gone_costs_no_turn(garden: Path) -> None:
 @pytest.mark.parametrize("message", [None, 7, b"bytes", ["list"], "\ud800", "x" * 300_000])
 def test_rule_7_no_message_breaks_a_turn(garden: Path, message: Any) -> None:
     assert isinstance(opened(garden).inject(message, sender=message, trigger=message, tool=message), Compiled)
+
+
+def _no_profile(memory: Memory) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("could not read knowledge/reference/codes.md: SECRETWORD")
+
+    memory.turns._compiler.profile_of = broken
+
+
+@pytest.mark.parametrize("key", [OWNER, STRANGER, GROUP, "whatever:this:is"])
+def test_rule_7_a_mistake_of_ours_tells_nobody_what_is_in_the_home(garden: Path, key: str) -> None:
+    memory = opened(garden)
+    _no_profile(memory)
+    given = memory.inject(QUESTION, session_key=key)
+    assert (given.text, given.standing, given.receipt.skipped) == ("", "", "bug")
+    assert "SECRETWORD" not in repr(given)
+    assert "codes.md" not in repr(given)
+    [kept] = receipts.recent(memory.home, 1)
+    assert kept.id in given.receipt.notices[0].text
+    assert "SECRETWORD" in kept.notices[0].text, "the owner can find out"

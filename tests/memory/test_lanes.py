@@ -366,6 +366,16 @@ def test_a_search_that_fails_empties_the_file_and_the_turn_goes_on(
     assert "search" in [notice.code for notice in done.receipt.notices]
 
 
+def test_a_turn_that_fails_as_a_whole_empties_the_file(
+    turning: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turning.inject(QUESTION)
+    assert mirror_file(turning.home, None, OWNER).stat().st_size > 0
+    monkeypatch.setattr(turning.turns._compiler, "profile_of", None)
+    assert turning.inject("Who comes on Tuesdays?").receipt.skipped == "bug"
+    assert mirror_file(turning.home, None, OWNER).read_bytes() == b""
+
+
 def test_nothing_that_a_session_may_not_see_is_in_its_file(turning: Memory) -> None:
     forbidden = {
         GROUP: ("USERWORD", "COREWORD", "JOURNALWORD", "PERSONWORD", "SECRETWORD", "PUMPWORD", "MAINSAID"),
