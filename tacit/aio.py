@@ -7,6 +7,7 @@
 
 What must stay true:
 - the event loop is never held up: whatever touches the disk, the index or a model happens in a thread;
+- a turn waits for other turns and for nothing else, and the time that it waited is taken off;
 - who is cancelled gets away at once. What was begun is finished in its thread, so that nothing is left half
   done, and the next call is a call like any other;
 - the messages of one session are kept in the order in which they were awaited.
@@ -18,15 +19,18 @@ import asyncio
 import contextvars
 import os
 import threading
+import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from weakref import WeakSet
 
 from tacit.app import open_home
 from tacit.capture import Session
+from tacit.errors import SessionError, UsageError
 from tacit.memory import Memory
 from tacit.memory.memory import Worked
 from tacit.model.context import Compiled
@@ -57,7 +61,10 @@ class AsyncMemory:
         self._open = opened
         self._memory: Memory | None = None
         self._opening = threading.Lock()
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tacit")
+        self._turns = ThreadPoolExecutor(threads, thread_name_prefix="tacit-turn")
+        self._rest = ThreadPoolExecutor(threads, thread_name_prefix="tacit")
+        self._sessions: WeakSet[AsyncSession] = WeakSet()
+        self._closed = False
 
     def _opened(self) -> Memory:
         """In a thread."""
@@ -68,15 +75,18 @@ class AsyncMemory:
 
     async def turn(self, message: str, **asked: Any) -> Compiled:
         """As Memory.turn, with the same arguments."""
-        return await self._run(lambda memory: memory.turn(message, **asked))
+        began = time.monotonic()
+        return await self._run_turn(lambda memory: memory.turn(message, **_left(asked, began)))
 
     async def inject(self, message: str, **asked: Any) -> Compiled:
-        return await self._run(lambda memory: memory.inject(message, **asked))
+        """As Memory.inject: only what the host lacks for this turn, empty where that is nothing."""
+        began = time.monotonic()
+        return await self._run_turn(lambda memory: memory.inject(message, **_left(asked, began)))
 
     async def bootstrap(
         self, session_key: str, files: object, workspace: str | None = None, **asked: Any
     ) -> list[dict[str, Any]] | None:
-        return await self._run(lambda memory: memory.bootstrap(session_key, files, workspace, **asked))
+        return await self._run_turn(lambda memory: memory.bootstrap(session_key, files, workspace, **asked))
 
     async def search(
         self,
@@ -95,14 +105,27 @@ class AsyncMemory:
 
     def session(self, *arguments: Any, **named: Any) -> AsyncSession:
         """As Memory.session. It begins when it is entered, or with the first that is said."""
-        return AsyncSession(lambda: self._opened().session(*arguments, **named))
+        self._require_open()
+        session = AsyncSession(lambda: self._opened().session(*arguments, **named))
+        self._sessions.add(session)
+        return session
 
     async def work(self) -> Worked:
         return await self._run(lambda memory: memory.work())
 
     async def close(self) -> None:
-        """Wait for what was begun. Sessions that are open stay so."""
-        await asyncio.get_running_loop().run_in_executor(None, self._pool.shutdown)
+        """Wait for what was begun. Sessions that are open stay so, for whoever goes on with them."""
+        self._closed = True
+        await asyncio.get_running_loop().run_in_executor(None, self._close)
+
+    def _close(self) -> None:
+        for session in list(self._sessions):
+            session.let_go()
+        for pool in (self._turns, self._rest):
+            pool.shutdown()
+        with self._opening:
+            if self._memory is not None and "searcher" in self._memory.__dict__:
+                self._memory.searcher.close()
 
     async def __aenter__(self) -> Self:
         await self._run(lambda memory: None)
@@ -117,7 +140,24 @@ class AsyncMemory:
         await self.close()
 
     async def _run(self, call: Callable[[Memory], T]) -> T:
-        return await _in_thread(self._pool, lambda: call(self._opened()))
+        self._require_open()
+        return await _in_thread(self._rest, lambda: call(self._opened()))
+
+    async def _run_turn(self, call: Callable[[Memory], T]) -> T:
+        self._require_open()
+        return await _in_thread(self._turns, lambda: call(self._opened()))
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise UsageError("This memory was closed. Open it again with: tacit.aio.open(home)")
+
+
+def _left(asked: dict[str, Any], began: float) -> dict[str, Any]:
+    """In a thread: what was asked, with the seconds that are left."""
+    seconds = asked.get("seconds")
+    if not isinstance(seconds, int | float):
+        return asked
+    return {**asked, "seconds": max(0.0, seconds - (time.monotonic() - began))}
 
 
 class AsyncSession:
@@ -128,6 +168,7 @@ class AsyncSession:
         self._session: Session | None = None
         # One thread of its own keeps the order, also behind a call whose caller did not wait for it.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tacit-session")
+        self._closed = False
 
     @property
     def session_id(self) -> str:
@@ -145,6 +186,12 @@ class AsyncSession:
     async def tool(self, name: str, summary: str, result: str = "", at: datetime | None = None) -> int:
         return await self._run(lambda session: session.tool(name, summary, result, at))
 
+    async def knowledge(self, action: str, path: str, summary: str = "", at: datetime | None = None) -> int:
+        return await self._run(lambda session: session.knowledge(action, path, summary, at))
+
+    async def attachment(self, path: str, role: str = "user", at: datetime | None = None) -> int:
+        return await self._run(lambda session: session.attachment(path, role, at))
+
     async def end(self, at: datetime | None = None, **named: Any) -> Sealed | None:
         """Seal and commit. None when nothing was said."""
         return await self._run(lambda session: session.end(at, **named))
@@ -152,6 +199,13 @@ class AsyncSession:
     async def detach(self) -> None:
         """Let go without sealing: another process goes on with this session."""
         await self._run(lambda session: session.detach())
+
+    def let_go(self) -> None:
+        """Wait for what was begun, and keep nothing open. Not in the thread of an event loop."""
+        self._closed = True
+        self._thread.shutdown()
+        if self._session is not None:
+            self._session.detach()
 
     async def __aenter__(self) -> Self:
         await self._run(lambda session: None)
@@ -163,6 +217,8 @@ class AsyncSession:
         await self._run(lambda session: session.__exit__(kind, error, trace))
 
     async def _run(self, call: Callable[[Session], T]) -> T:
+        if self._closed:
+            raise SessionError("The memory of this session was closed. Open it again to go on.")
         return await _in_thread(self._thread, lambda: self._on_session(call))
 
     def _on_session(self, call: Callable[[Session], T]) -> T:

@@ -23,7 +23,8 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from queue import Empty, Queue
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
 from urllib.parse import quote, urlencode
 
 from tacit.errors import (
@@ -73,6 +74,7 @@ _WHERE = {  # as in tacit.api, which is not imported for this: it imports most o
 _KEEPING = ("message", "tool", "end_session")
 _ERRORS: Mapping[str, type[TacitError]] = {
     "usage": UsageError,
+    "too_large": UsageError,
     "busy": Busy,
     "stopping": Busy,
     "timeout": Busy,
@@ -317,7 +319,8 @@ class Client:
     def _run(self, operation: str, body: Json, seconds: float, *, again: bool) -> Json:
         """By the daemon, or in this process. `again`: whether to wait for one that is busy."""
         method, path = _WHERE[operation]
-        if self._here is not None and self._is_up():
+        until = time.monotonic() + seconds
+        if self._here is not None and self._is_up(min(_LOOK, seconds)):
             self.close()  # a daemon came up, and it needs the conversations that we hold
         try:
             if not again:
@@ -329,11 +332,13 @@ class Client:
         except Unreachable as error:
             if error.kind not in ("nobody", "foreign"):
                 raise
+        if "deadline_ms" in body:  # only who names a time would rather have nothing than wait for it
+            return _by(until, lambda: self._run_here(operation, body, until - _GRACE))
         return self._run_here(operation, body)
 
-    def _is_up(self) -> bool:
+    def _is_up(self, seconds: float) -> bool:
         try:
-            ask(self._socket, "GET", "/v1/health", b"", _LOOK)
+            ask(self._socket, "GET", "/v1/health", b"", seconds)
         except Unreachable as error:
             return error.kind not in ("nobody", "foreign")
         return True
@@ -380,10 +385,13 @@ class Client:
 
     # ------------------------------------------------------------ in this process
 
-    def _run_here(self, operation: str, body: Json) -> Json:
+    def _run_here(self, operation: str, body: Json, until: float | None = None) -> Json:
+        """`until`: when a turn must be made; what opening the home took is taken off."""
         from tacit.api import OPERATIONS
 
         served = self._opened()
+        if until is not None:
+            body = {**body, "deadline_ms": max(1, int((until - time.monotonic()) * 1000))}
         if operation in _KEEPING:
             self._drain(served)
         run = next(one.run for one in OPERATIONS if one.name == operation)
@@ -420,6 +428,27 @@ class Client:
             runs[record.operation](served, record.body)
 
         spool.drain(self.home.root, take)
+
+
+def _by(until: float, call: Callable[[], T]) -> T:
+    """What it returns by then. What takes longer goes on: a home that is opened for this turn is open for the
+    next one."""
+    done: Queue[tuple[T | None, Exception | None]] = Queue()
+
+    def run() -> None:
+        try:
+            done.put((call(), None))
+        except Exception as error:  # noqa: BLE001 - it is raised where somebody waits for it
+            done.put((None, error))
+
+    threading.Thread(target=run, name="tacit-client", daemon=True).start()
+    try:
+        value, error = done.get(timeout=max(0.001, until - time.monotonic()))
+    except Empty:
+        raise Unreachable("late", "there is no daemon, and without one it was not ready in time") from None
+    if error is not None:
+        raise error
+    return cast(T, value)
 
 
 # ---------------------------------------------------------------- requests

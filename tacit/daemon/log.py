@@ -12,7 +12,6 @@ import json
 import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Literal, TypeAlias
@@ -43,6 +42,7 @@ class Log:
         self._path, self._largest = path, largest
         self._now, self._clock = now, clock
         self._lock = Lock()
+        self._lost = 0  # lines that could not be written
         self._once: dict[str, None] = {}
         self._said: dict[str, tuple[float, int]] = {}  # when `sometimes` said it, how often it did not since
 
@@ -50,9 +50,14 @@ class Log:
         moment = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(self._now()))
         line = {"at": moment, "level": level, "event": event, "pid": os.getpid()}
         line |= {name: _short(name, value) for name, value in fields.items()}
-        data = json.dumps(line).encode("ascii") + b"\n"
-        with self._lock, suppress(OSError):  # a full disk, a home that is gone: there is nobody else to tell
-            self._append(data)
+        with self._lock:
+            if self._lost:
+                line["lost"] = self._lost
+            try:
+                self._append(json.dumps(line).encode("ascii") + b"\n")
+                self._lost = 0
+            except OSError:  # a full disk, a home that is gone: the next line tells how many there were
+                self._lost += 1
 
     def sometimes(self, level: Level, event: str, **fields: object) -> None:
         """For what can happen a thousand times in a second: once in a while, with how often it was."""

@@ -44,6 +44,7 @@ from tacit.errors import (
     TacitError,
     UsageError,
 )
+from tacit.memory.request import MAIN
 from tacit.text.redact import clean
 from tacit.text.wire import Json
 from tacit.version import VERSION
@@ -121,6 +122,7 @@ class Server:
         log: Log,
         operations: Sequence[Operation] = OPERATIONS,
         about: Callable[[], Json] | None = None,
+        skipped: Callable[[str], None] = lambda session_key: None,
         limits: Limits | None = None,
         stuck: float = STUCK,
         grace: float = GRACE,
@@ -130,6 +132,7 @@ class Server:
         self._served, self._serve = served, serve
         self.deadline_ms = deadline_ms  # of a turn that names none; may be changed at any time
         self._metrics, self._log, self._about = metrics, log, about
+        self._when_skipped = skipped  # told of the session whose turn was not made
         self._stuck_after, self._grace, self._look = stuck, grace, look
         self.routes: tuple[Route, ...] = (
             *(Route(one.name, one.method, one.path, one) for one in operations),
@@ -406,6 +409,7 @@ class Server:
             return self._success(operation, asked, outcome.value)
         if outcome == "full":
             self._metrics.refused.add("busy")
+            self._tell_skipped(operation, asked)
             self._log.sometimes("warning", "busy", operation=operation.name)
             return problem(503, "busy", "Too much is asked at the same time. Try again in a moment.", RETRY)
         self._log.sometimes("warning", "deadline", operation=operation.name, begun=outcome == "late")
@@ -493,8 +497,18 @@ class Server:
 
     def _skipped(self, operation: Operation, asked: dict[str, Any], *, begun: bool) -> Reply:
         answer = _nothing(operation.name, begun)
+        self._tell_skipped(operation, asked)
         self._count(operation, asked, _Turn("deadline", ("deadline",), 0))
         return _json(answer)
+
+    def _tell_skipped(self, operation: Operation, asked: dict[str, Any]) -> None:
+        if operation.name != "turn" or asked.get("lane") != "runtime":
+            return
+        key = str(asked.get("session_key") or MAIN)
+        soon = time.monotonic() + self._look
+        limit = soon + self._stuck_after
+        job = Job("skipped", lambda: self._when_skipped(key), lambda _: None, latest=soon, limit=limit)
+        self._aside.admit(job)
 
     def _count(self, operation: Operation, asked: dict[str, Any], turn: _Turn) -> None:
         lane = "runtime" if asked.get("lane") == "runtime" else "prompt"
@@ -509,6 +523,8 @@ class Server:
 
     def _failure(self, name: str, error: BaseException) -> Reply:
         if isinstance(error, UsageError):
+            # Without its words: they may quote what was asked.
+            self._log.sometimes("warning", "usage", operation=name)
             return problem(400, "usage", _said(error))
         if isinstance(error, Busy):
             self._log.sometimes("warning", "held", operation=name)

@@ -108,6 +108,8 @@ class Work:
         self._config_stamp = self._stamp()
         self._config_trouble = ""
         self._following = _NOT_YET
+        self._odd = ""  # what was out of the ordinary when the index was last brought up to date
+        self._index_seen: int | None = None
         self._is_gone = False
         self._due: Sequence[Due] = ()
         self._due_total = 0
@@ -121,6 +123,7 @@ class Work:
     def _table(self) -> Iterator[Job]:
         yield Job("config", lambda: 2.0, self._reload_if_changed)
         yield Job("spool", lambda: 2.0, self._drain)
+        yield Job("index", lambda: 2.0, self._look_at_index)
         yield Job("let_go", lambda: 5.0, self._let_go)
         yield Job("idle", lambda: 60.0, self._seal_idle)
         yield Job("due", lambda: 30.0, self._look_what_is_due)
@@ -240,10 +243,25 @@ class Work:
             self._log.say("warning" if trouble else "info", "following", trouble=trouble)
 
     def _indexed(self, done: Indexed) -> None:
-        """Every message changes a file; only what is out of the ordinary is worth a line."""
-        report = done.report
-        if report.read + report.gone >= _MANY or report.failed:
-            self._log.say("info", "indexed", read=report.read, gone=report.gone, failed=len(report.failed))
+        """Every message changes a file; only what is out of the ordinary is worth a line, and once."""
+        report, odd = done.report, "; ".join(done.notes)
+        if report.read + report.gone >= _MANY or report.failed or odd != self._odd:
+            self._log.say(
+                "warning" if odd else "info",
+                "indexed",
+                read=report.read,
+                gone=report.gone,
+                failed=len(report.failed),
+                odd=odd,
+            )
+        self._odd = odd
+
+    def _look_at_index(self) -> str:
+        """Whoever needs the index makes it anew from the files, a turn as well; here it is only said."""
+        was, self._index_seen = self._index_seen, self.served.memory.searcher.inode()
+        if was is not None and was != self._index_seen:
+            self._log.say("warning", "index_gone" if self._index_seen < 0 else "index_anew")
+        return ""
 
     @property
     def is_followed(self) -> bool:
@@ -393,6 +411,10 @@ class Work:
             },
             "problems": self.problems(),
         }
+
+    def skipped(self, session_key: str) -> None:
+        """A turn was answered with nothing, on the home as it is now."""
+        self.served.memory.turns.skipped(session_key)
 
     def problems(self) -> list[str]:
         """What an operator should know, in words."""

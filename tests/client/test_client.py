@@ -19,8 +19,10 @@ from typing import Any
 import pytest
 
 import tacit as product
+from tacit import app
 from tacit.client import Client, connect
 from tacit.errors import Busy, HomeError, SessionError, TacitError, UsageError
+from tacit.memory import Memory
 from tacit.model.context import Compiled
 from tacit.model.search import Scope
 from tacit.model.topics import Event
@@ -277,6 +279,31 @@ def test_client_a_turn_is_given_up_at_its_deadline(garden: Path) -> None:
         compiled = client.turn(QUESTION, seconds=0.1)
     assert compiled.receipt.skipped == "deadline"
     assert "within 0.35 seconds" in compiled.receipt.notices[0].text
+
+
+def test_client_a_home_that_takes_long_to_open_is_open_for_the_next_turn(
+    garden: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a daemon the first turn opens the home, which may take longer than a turn may."""
+    go, done = threading.Event(), threading.Event()
+    real = app.open_home
+
+    def slowly(*arguments: Any, **named: Any) -> Memory:
+        assert go.wait(GENEROUS)
+        memory = real(*arguments, **named)
+        done.set()
+        return memory
+
+    monkeypatch.setattr(app, "open_home", slowly)
+    with at(garden) as client:
+        began = time.monotonic()
+        compiled = client.turn(QUESTION, seconds=0.05)
+        assert time.monotonic() - began < GENEROUS / 2
+        assert (compiled.text, compiled.receipt.skipped) == ("", "deadline")
+        assert "no daemon" in compiled.receipt.notices[0].text
+        go.set()
+        assert done.wait(GENEROUS)
+        assert QUESTION in client.turn(QUESTION, seconds=LONG).text
 
 
 def test_client_a_busy_daemon_is_not_helped_by_doing_it_twice(garden: Path) -> None:

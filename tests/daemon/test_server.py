@@ -453,8 +453,9 @@ def test_the_log_has_no_word_of_what_was_asked(start: Start) -> None:
     running.ask("POST", "/v1/fails", {"message": PRIVATE}, {"Authorization": f"Bearer {PRIVATE}"})
     running.ask("POST", "/v1/echo", f'{{"{PRIVATE}'.encode())
     running.ask("GET", f"/{PRIVATE}")
-    assert json.loads(running.log_file.read_text())["event"] == "held"
-    assert PRIVATE not in running.log_file.read_text()
+    lines = running.log_file.read_text().splitlines()
+    assert [json.loads(line)["event"] for line in lines] == ["held", "usage"]
+    assert PRIVATE not in str(lines)
 
 
 # ---------------------------------------------------------------- with the real operations
@@ -471,6 +472,39 @@ def test_a_session_that_nobody_knows_is_told_once_in_the_log(real: Running) -> N
             assert real.ask("POST", "/v1/turn", {"message": "Hello?", "session_key": key, "lane": lane}).json
         real.ask("POST", "/v1/bootstrap", {"session_key": key, "files": []})
     assert [line["session_key"] for line in real.said("unknown-key")] == ["something:else", "something:more"]
+
+
+def test_the_session_of_a_turn_that_was_not_made_is_told(start: Start, held: Held) -> None:
+    seen: list[str] = []
+    running = start(operation("turn", held, is_turn=True), skipped=seen.append, serve=Serve(workers=1))
+    for lane in ("prompt", "runtime"):
+        asked = {"session_key": f"agent:a:{lane}", "lane": lane, "deadline_ms": 20}
+        assert running.ask("POST", "/v1/turn", asked).json["skipped"] == "deadline"
+    until(lambda: seen == ["agent:a:runtime"])
+    held.go.set()
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_the_protocol_of_ethos_is_answered_as_it_is_written(
+    real: Running, memory: Memory, nested: bool
+) -> None:
+    for number in range(7):
+        note = memory.home.root / f"knowledge/reference/bed-{number}.md"
+        note.write_text(f"# Bed {number}\n\nWe water the tomatoes of bed {number} at dawn.\n")
+    asked = {"query": "How do we water the tomatoes?"}
+    body = {"action": "search", "payload": asked} if nested else {"action": "search", **asked}
+    answer = real.ask("POST", "/v1/ipc", body).json
+    assert list(answer) == ["status", "data"]
+    assert answer["status"] == "ok"
+    [result, *_] = answer["data"]["results"]
+    assert list(result) == ["id", "content", "score", "metadata"]
+    assert list(result["metadata"]) == ["channel", "ts"]
+    assert "tomatoes" in result["content"]
+    assert 0 < result["score"] <= 1
+    assert len(answer["data"]["results"]) == 5
+    unknown = real.ask("POST", "/v1/ipc", {"action": "drop"}).json
+    assert unknown["status"] == "error"
+    assert "search" in unknown["error"]
 
 
 # Every field that an operation reads, and what it may be given instead of what it wants.

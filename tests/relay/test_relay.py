@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from tacit.model.turns import Message, ToolCall
 from tacit.net.local import socket_path
 from tacit.store import spool
 from tests.client.serving import serving
+from tests.conftest import plain_user
 from tests.memory.homes import QUESTION
 from tests.net.fake import (
     Behave,
@@ -420,10 +420,12 @@ def test_relay_without_a_home_nothing_is_begun(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
 def test_relay_a_home_that_cannot_be_written_is_told(relay: Relay) -> None:
     (relay.home / ".tacit").chmod(0o500)
-    assert "not kept" in relay("message", {"text": "x"}).reason
+    command = plain_user(*RELAY, "message", "--home", relay.home, "--deadline-ms", "20000")
+    done = subprocess.run(command, input=b'{"text": "x"}', capture_output=True, timeout=60)
+    assert done.returncode == 0
+    assert "not kept" in json.loads(done.stdout)["reason"]
 
 
 # ---------------------------------------------------------------- cost
@@ -439,6 +441,22 @@ def test_relay_imports_next_to_nothing(relay: Relay, at: Path) -> None:
     )
     own = imported(done.stderr) - imported(bare.stderr)
     assert own == {"tacit.net", "tacit.net.event", "tacit.net.local", "_json", "_socket"}
+
+
+def test_relay_imports_nothing_heavy_as_a_console_script_either(relay: Relay, at: Path) -> None:
+    command = [sys.executable, "-X", "importtime", "-c"]
+    script = "from tacit.relay import entry; entry()"
+    with listening(at, answers(b'{"text": "found"}')):
+        done = subprocess.run(
+            [*command, script, "turn", "--home", str(relay.home), "--deadline-ms", "20000"],
+            input='{"prompt": "x"}', capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+    assert "found" in done.stdout
+    bare = subprocess.run([*command, "import os"], capture_output=True, text=True)
+    own = {name.partition(".")[0] for name in imported(done.stderr) - imported(bare.stderr)}
+    heavy = {"yaml", "apsw", "numpy", "rich", "splintr", "dataclasses", "typing", "asyncio", "http", "re"}
+    assert own & (heavy | {"json", "socket", "subprocess", "hashlib", "argparse", "pathlib"}) == set()
+    assert "tacit" in own
 
 
 def imported(told: str) -> set[str]:
