@@ -6,12 +6,13 @@ The person who runs the tests has a home folder, a git identity and a network; n
 from __future__ import annotations
 
 import os
+import pty
 import shutil
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -165,3 +166,34 @@ def plain_user(*command: str | Path) -> list[str]:
     if shutil.which("setpriv") is None:
         pytest.skip("root passes over modes, and setpriv is not there to take that away")
     return ["setpriv", "--bounding-set=-dac_override,-dac_read_search", *map(str, command)]
+
+
+def on_a_terminal(home: Path, *arguments: str, **environ: str) -> bytes:
+    """What a command shows where a person looks at it."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tacit", *arguments],
+        env={**os.environ, "TACIT_HOME": str(home), **environ},
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while piece := os.read(ours, 65536):
+            shown += piece
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    assert process.wait(60) == 0
+    return shown
+
+
+def eventually(holds: Callable[[], object], seconds: float = 60.0) -> bool:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if holds():
+            return True
+        time.sleep(0.02)
+    return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import shutil
 import subprocess
@@ -17,7 +16,7 @@ import pytest
 
 import tacit as product
 from tacit.cli.dispatch import dispatch
-from tests.conftest import Ran, Tacit, plain_user
+from tests.conftest import Ran, Tacit, on_a_terminal, plain_user
 
 NOTES = {
     "knowledge/reference/studio.md": "---\nupdated: 2026-03-04\n---\n# Studio\n\nThe kiln is Berta.\n",
@@ -105,23 +104,7 @@ def test_cli_search_cuts_long_passages_around_the_match(here: Here) -> None:
 
 
 def test_cli_search_marks_matches_bold_on_a_terminal(filled: Path) -> None:
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tacit", "search", "Berta", "-n", "1"],
-        env={**os.environ, "TACIT_HOME": str(filled)},
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=subprocess.DEVNULL,
-    )
-    os.close(theirs)
-    shown = b""
-    try:
-        while piece := os.read(ours, 65536):
-            shown += piece
-    except OSError:  # the other end is closed
-        pass
-    os.close(ours)
-    assert process.wait(60) == 0
+    shown = on_a_terminal(filled, "search", "Berta", "-n", "1")
     assert b"\033[1mBerta\033[0m" in shown
     assert b"**" not in shown
 

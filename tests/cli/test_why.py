@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +20,7 @@ from tacit.model.context import Dropped, Notice, Receipt, Section, Slot
 from tacit.store import receipts
 from tacit.store.home import Home
 from tacit.text.receipts import receipt_of
-from tests.conftest import Ran, Tacit
+from tests.conftest import Ran, Tacit, on_a_terminal
 
 DATA = Path(__file__).parent.parent / "data" / "why"
 REFRESH = "TACIT_REFRESH" in os.environ  # read before the tests lose sight of the environment
@@ -328,23 +325,7 @@ def test_what_stands_in_a_receipt_cannot_move_the_cursor(here: Here, home: Path)
 def test_a_terminal_gets_colour_and_a_pipe_does_not(home: Path, tacit: Tacit) -> None:
     assert receipts.append(Home(home), FIRING) == ""
     assert "\x1b" not in tacit("why").stdout
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tacit", "why"],
-        env={**os.environ, "TACIT_HOME": str(home), "TERM": "xterm-256color", "COLUMNS": "100"},
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=subprocess.DEVNULL,
-    )
-    os.close(theirs)
-    shown = b""
-    try:
-        while piece := os.read(ours, 65536):
-            shown += piece
-    except OSError:  # the other end is closed
-        pass
-    os.close(ours)
-    assert process.wait(60) == 0
+    shown = on_a_terminal(home, "why", TERM="xterm-256color", COLUMNS="100")
     assert b"\x1b[32mKKKK" in shown
 
 

@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -66,15 +65,6 @@ def serving(home: Path, *options: str, env: Mapping[str, str] | None = None) -> 
         for pipe in (process.popen.stdout, process.popen.stderr):
             assert pipe is not None
             pipe.close()
-
-
-def eventually(holds: Callable[[], object]) -> bool:
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
-        if holds():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def answers(home: Path) -> bool:

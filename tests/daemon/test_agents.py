@@ -17,7 +17,8 @@ from tacit.model.turns import Message
 from tacit.net.local import ask, socket_path
 from tacit.store import files, spool
 from tests.client.conftest import _garden, another, garden
-from tests.daemon.served import PATIENCE, eventually, serving
+from tests.conftest import eventually
+from tests.daemon.served import PATIENCE, serving
 from tests.memory.homes import everything, settle, write
 from tests.relay.conftest import Relay
 

@@ -30,7 +30,8 @@ from tacit.net.local import ask, socket_path
 from tacit.store import receipts, spool
 from tacit.store.home import Home
 from tests.client.conftest import _garden, another, garden
-from tests.daemon.served import PATIENCE, Process, eventually, serving
+from tests.conftest import eventually
+from tests.daemon.served import PATIENCE, Process, serving
 from tests.embed.conftest import Reply, Request, Server
 from tests.faults.fulldisk import _tmpfs
 from tests.faults.machine import Impossible

@@ -18,8 +18,8 @@ from tacit.daemon.place import running
 from tacit.model.turns import Message
 from tacit.store import spool, transcripts
 from tacit.store.home import CONFIG, Home
-from tests.conftest import GitLog
-from tests.daemon.served import PATIENCE, Process, answers, eventually, serving
+from tests.conftest import GitLog, eventually
+from tests.daemon.served import PATIENCE, Process, answers, serving
 
 
 def said(home: Path) -> list[str]:

@@ -7,7 +7,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from tacit.memory.live import About, Conversations
 from tacit.search.searcher import Searcher
 from tacit.store import spool
 from tacit.store.home import CONFIG, Home
-from tests.conftest import GitLog
+from tests.conftest import GitLog, eventually
 from tests.memory.homes import opened, write
 
 PATIENCE = 60.0
@@ -84,15 +84,6 @@ def at(home: Path) -> Iterator[At]:
     made = At(home)
     yield made
     made.work.stop(PATIENCE)
-
-
-def eventually(holds: Callable[[], object]) -> bool:
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
-        if holds():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 # ---------------------------------------------------------------- jobs

@@ -9,8 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -24,20 +23,11 @@ from tacit.search.parts import Parts
 from tacit.search.searcher import Indexed, Searcher
 from tacit.store.home import Home
 from tacit.store.listing import INDEXED
-from tests.conftest import Tacit
+from tests.conftest import Tacit, eventually
 
 PATIENCE = 20.0
 _READ = apsw.SQLITE_OPEN_READONLY
 CONFIG = "git:\n  auto_commit: false\nsearch:\n  embedding_model: none\n"
-
-
-def eventually(holds: Callable[[], bool]) -> bool:
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
-        if holds():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def held(home: Path) -> dict[str, str]:
