@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, Self, cast
@@ -16,7 +17,6 @@ import pytest
 
 from tacit.api import Operation, Served
 from tacit.config.keys import Serve
-from tacit.daemon.http import Limits
 from tacit.daemon.log import Log
 from tacit.daemon.metrics import Metrics
 from tacit.daemon.server import Server
@@ -26,6 +26,7 @@ _REAL_INIT, _REAL_CONNECT = socket.socket.__init__, socket.socket.connect
 
 TOKEN = "t" * 43
 GENEROUS = 30.0  # seconds for what takes none on a quiet machine
+CORES = 8
 Body = Mapping[str, Any]
 Run = Callable[[Body], dict[str, Any]]
 
@@ -121,7 +122,7 @@ def request(method: str, target: str, body: bytes = b"", headers: Mapping[str, s
 
 
 class Running:
-    """A server that runs."""
+    """A server that runs. It is the same on every machine: as if there were cores and time enough."""
 
     def __init__(
         self,
@@ -141,7 +142,9 @@ class Running:
         self.log_file = folder / "daemon.log"
         self.log = Log(self.log_file)
         self.port: int | None = None
-        self._options = {"deadline_ms": deadline_ms, "operations": operations, **options}
+        own = {"deadline_ms": deadline_ms, "operations": operations, "cores": CORES, "look": GENEROUS}
+        self._options = {**own, **options}
+        self._ahead = 0.0
         self._served = served if served is not None else cast(Served, None)
         self._serve = serve or Serve()
         self._tcp, self._port, self._token = tcp, port, token
@@ -202,6 +205,15 @@ class Running:
             given = {**own, "Content-Type": "application/json", **given}
         with self.line(tcp=tcp) as line:
             return line.ask(method, target, data, given)
+
+    def phases(self) -> list[str]:
+        """What the connections are about, as the server sees it."""
+        return sorted(one.phase for one in tuple(self.server._connections._open))
+
+    def pass_by(self, seconds: float) -> None:
+        """Let this much time go by for all connections."""
+        self._ahead += seconds
+        self.server._connections.clock = lambda: time.monotonic() + self._ahead
 
     def said(self, event: str) -> list[dict[str, Any]]:
         lines = self.log_file.read_text().splitlines() if self.log_file.exists() else []
@@ -271,7 +283,7 @@ def noting(ran: list[str], name: str = "") -> Run:
 
 
 ECHO = operation("echo", echo)
-QUICK = Limits(head_seconds=0.3, body_seconds=0.3, idle_seconds=0.3, write_seconds=0.5, end_seconds=0.3)
+LONG = 1000.0  # seconds: beyond every limit of a connection
 
 
 class Held:

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import json
 import socket
+from contextlib import ExitStack
 
 import pytest
 
 from tacit.daemon.http import Limits
-from tests.daemon.conftest import ECHO, QUICK, Held, Line, Start, in_background, operation, request, until
+from tests.daemon.conftest import (
+    ECHO,
+    GENEROUS,
+    LONG,
+    Held,
+    Line,
+    Start,
+    in_background,
+    operation,
+    request,
+    until,
+)
 
 BODY = b'{"a": 1}'
 
@@ -205,7 +217,8 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(start: Start) -> 
 
 
 def test_a_client_that_sends_5_mb_before_it_reads_learns_why_it_was_refused(start: Start) -> None:
-    assert start(ECHO).ask("POST", "/v1/echo", b"x" * (5 << 20)).status == 413
+    running = start(ECHO, limits=Limits(end_seconds=GENEROUS))
+    assert running.ask("POST", "/v1/echo", b"x" * (5 << 20)).status == 413
 
 
 def test_a_chunked_body_that_is_too_large_is_refused_on_the_way(start: Start) -> None:
@@ -236,23 +249,29 @@ def test_a_compressed_body_is_refused_and_an_uncompressed_one_is_not(start: Star
     assert running.ask("POST", "/v1/echo", BODY, {"Content-Encoding": "identity"}).status == 200
 
 
-@pytest.mark.parametrize("begun", [b"GET /v1/he", request("POST", "/v1/echo", BODY)[:-1]])
-def test_a_request_that_does_not_come_to_an_end_is_given_up(start: Start, begun: bytes) -> None:
-    running = start(ECHO, limits=QUICK)
+@pytest.mark.parametrize(
+    ("begun", "phase"), [(b"GET /v1/he", "head"), (request("POST", "/v1/echo", BODY)[:-1], "body")]
+)
+def test_a_request_that_does_not_come_to_an_end_is_given_up(start: Start, begun: bytes, phase: str) -> None:
+    running = start(ECHO)
     with running.line() as line:
         line.send(begun)
+        until(lambda: running.phases() == [phase])
+        running.pass_by(LONG)
         answer = line.answer()
         assert (answer.status, answer.headers["connection"]) == (408, "close")
         assert line.closed()
 
 
 def test_a_request_that_goes_on_and_on_in_single_bytes_is_given_up_too(start: Start) -> None:
-    running = start(ECHO, limits=QUICK)
+    running = start(ECHO)
     with running.line() as line:
         line.socket.settimeout(0.02)
         line.send(b"GET /v1/health HTTP/1.1\r\n")
+        until(lambda: running.phases() == ["head"])
         got = b""
         for _ in range(1000):
+            running.pass_by(0.1)
             try:
                 line.send(b"X: y\r\n")
                 got += line.socket.recv(1000)
@@ -266,18 +285,22 @@ def test_a_request_that_goes_on_and_on_in_single_bytes_is_given_up_too(start: St
 
 
 def test_connections_on_which_nothing_happens_are_closed(start: Start) -> None:
-    running = start(ECHO, limits=QUICK)
+    running = start(ECHO)
     with running.line() as silent, running.line() as idle:
         assert idle.ask("POST", "/v1/echo", BODY).status == 200
+        until(lambda: running.phases() == ["idle", "new"])
+        running.pass_by(LONG)
         assert idle.closed()
         assert silent.closed()
     until(lambda: running.ask("GET", "/v1/health").json["connections"] == 1)
 
 
 def test_a_client_that_does_not_read_its_answer_is_given_up(start: Start) -> None:
-    running = start(operation("large", lambda body: {"a": "x" * (8 << 20)}), limits=QUICK)
+    running = start(operation("large", lambda body: {"a": "x" * (8 << 20)}))
     with running.line() as line:
         line.send(request("POST", "/v1/large", BODY) * 3)
+        until(lambda: running.phases() == ["write"])
+        running.pass_by(LONG)
         until(lambda: running.metrics.closed.value("slow") == 1)
         assert running.metrics.requests.value("large", "200") == 1, "the next ones had to wait for this one"
 
@@ -299,18 +322,18 @@ def test_when_there_are_too_many_connections_the_oldest_idle_one_goes(start: Sta
 
 def test_when_all_connections_are_at_work_a_new_one_is_told_so(start: Start, held: Held) -> None:
     running = start(operation("slow", held), limits=Limits(connections=2))
-    lines = [running.line() for _ in range(2)]
-    for line in lines:
-        line.send(request("POST", "/v1/slow", BODY))
-        held.wait_begun()
-    with running.line() as more:
-        answer = more.answer()
-        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
-        assert more.closed()
-    held.go.set()
-    for line in lines:
-        assert line.answer().status == 200
-        line.close()
+    with ExitStack() as open_ones:
+        lines = [open_ones.enter_context(running.line()) for _ in range(2)]
+        for line in lines:
+            line.send(request("POST", "/v1/slow", BODY))
+            held.wait_begun()
+        with running.line() as more:
+            answer = more.answer()
+            assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+            assert more.closed()
+        held.go.set()
+        for line in lines:
+            assert line.answer().status == 200
 
 
 def test_clients_that_leave_at_any_moment_leave_nothing_behind(start: Start, held: Held) -> None:
@@ -327,11 +350,13 @@ def test_clients_that_leave_at_any_moment_leave_nothing_behind(start: Start, hel
 
 
 def test_a_connection_at_work_is_not_closed_for_being_slow(start: Start, held: Held) -> None:
-    running = start(operation("slow", held), limits=QUICK)
+    running = start(operation("slow", held))
     waiting = in_background(lambda: running.ask("POST", "/v1/slow", {}))
     held.wait_begun()
     with running.line() as other:
-        assert other.closed(), "many limits have passed now"
+        until(lambda: running.phases() == ["new", "work"])
+        running.pass_by(LONG)
+        assert other.closed(), "all limits have passed now"
     held.go.set()
     assert waiting().status == 200
 

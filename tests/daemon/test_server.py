@@ -234,7 +234,7 @@ def test_the_time_that_a_turn_waited_is_taken_off(start: Start, held: Held) -> N
 
 
 def test_a_turn_that_is_not_ready_in_time_is_answered_with_nothing(start: Start, held: Held) -> None:
-    running = start(operation("turn", held, is_turn=True), deadline_ms=100)
+    running = start(operation("turn", held, is_turn=True), deadline_ms=1000)
     answer = running.ask("POST", "/v1/turn", {"lane": "runtime"})
     assert answer.status == 200
     assert answer.json.pop("notices")[0]["code"] == "deadline"
