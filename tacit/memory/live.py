@@ -3,6 +3,7 @@
 What must stay true:
 - a record is on disk when `message` or `tool` returns, and one that is sent again with its id is not kept
   again, also when the process died in between;
+- what is said under one session key is never kept in a session of another, whatever id comes with it;
 - messages of one session are kept in the order they came in, and those of different sessions do not wait
   for each other;
 - nothing that is said is refused because its session was sealed, moved or let go of meanwhile.
@@ -18,6 +19,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -43,7 +45,7 @@ class About(NamedTuple):
     """Which session a record belongs to, as the host says."""
 
     session_key: str = "agent:main:main"
-    session_id: str = ""  # empty: the one that is open under this key, else a new one
+    session_id: str = ""  # of those under this key; empty: the one that is open, else a new one
     agent: str | None = None
     channel: str | None = None
     model: str | None = None
@@ -253,27 +255,46 @@ class Conversations:
         return _Entered(lambda: self._meant(about))
 
     def _meant(self, about: About) -> _Held:
-        held = self._known(about) or self._found(about)
+        while True:
+            held = self._known(about) or self._found_or_new(self._own(about))
+            with self._mutex:
+                if not about.session_id:
+                    held = self._by_key.get(about.session_key) or held
+                held = self._by_id.setdefault(held.session_id, held)
+                if held.about.session_key != about.session_key:
+                    continue  # somebody else began one with this id just now
+                self._by_key[about.session_key] = held
+                self._ended.pop(held.session_id, None)
+                self._ended_under.pop(about.session_key, None)
+                return held
+
+    def _own(self, about: About) -> About:
+        """With the id that its session has here, as more than one key may come with the same."""
+        if not about.session_id:
+            return about
+        return about._replace(
+            session_id=transcripts.own_name(about.session_id, about.session_key, self._key_of)
+        )
+
+    def _key_of(self, session_id: str) -> str | None:
         with self._mutex:
-            if about.session_id:
-                held = self._by_id.get(about.session_id) or held
-            else:
-                held = self._by_key.get(about.session_key) or held
-            if held is None:
-                name = about.session_id or f"ses_{secrets.token_hex(4)}"
-                held = _Held(name, about, self._clock())
-                held.is_new = True
-            held = self._by_id.setdefault(held.session_id, held)
-            self._by_key[about.session_key] = held
-            self._ended.pop(held.session_id, None)
-            self._ended_under.pop(about.session_key, None)
-            return held
+            held = self._by_id.get(session_id)
+        return held.about.session_key if held else self._memory.key_of(session_id)
 
     def _known(self, about: About) -> _Held | None:
         with self._mutex:
-            if about.session_id:
-                return self._by_id.get(about.session_id)
-            return self._by_key.get(about.session_key)
+            if not about.session_id:
+                return self._by_key.get(about.session_key)
+            names = islice(transcripts.own_names(about.session_id, about.session_key), 2)
+            found = (self._by_id.get(name) for name in names)
+            return next((one for one in found if one and one.about.session_key == about.session_key), None)
+
+    def _found_or_new(self, about: About) -> _Held:
+        held = self._found(about)
+        if held is None:
+            held = _Held(about.session_id or f"ses_{secrets.token_hex(4)}", about, self._clock())
+            held.is_new = True
+        return held
 
     def _found(self, about: About) -> _Held | None:
         """The one that an earlier process left open: the daemon was started again, or a command began it."""
@@ -409,7 +430,10 @@ class Conversations:
         self._memory.home.require()
         if record and (before := self._ended_by(record)):
             return before
-        held = self._known(about) or self._found(about)
+        held = self._known(about)
+        if held is None:
+            about = self._own(about)
+            held = self._found(about)
         if held is None:
             return self._ended_before(about)
         with self._mutex:

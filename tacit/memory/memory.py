@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tacit.search.searcher import Searcher
     from tacit.watch.gate import GatedActivator
 
+_MAIN = "agent:main:main"  # the key of a session that nobody named a key for
 _PATIENCE = 1.0  # seconds that opening a home may wait for somebody else's commit
 
 
@@ -89,7 +90,7 @@ class Memory:
 
     def session(
         self,
-        session_key: str = "agent:main:main",
+        session_key: str | None = None,
         agent: str | None = None,
         channel: str | None = None,
         model: str | None = None,
@@ -100,26 +101,36 @@ class Memory:
         commit: bool = True,
     ) -> Session:
         """Begin a conversation, or go on with one. A sealed one is never reopened: it continues in a new
-        part. `detached`: no process stays alive between its messages, so nobody holds it open. Without
-        `commit` its end seals it, and the next `recover` commits it."""
-        record = self._resumed(session_id) if session_id else None
-        agent = record.opening.agent if record else agent or classify(session_key).agent
+        part. Without a session key the id alone tells which one is meant, and a new one is the owner's; an id
+        that is another key's gets an addition. `detached`: no process stays alive between its messages, so
+        nobody holds it open. Without `commit` its end seals it, and the next `recover` commits it."""
+        name, key = self._meant(session_id, session_key)
+        record = self._resumed(name) if session_id else None
+        agent = record.opening.agent if record else agent or classify(key).agent
         capture = self.config.capture
         if not capture.enabled or agent in capture.exclude_agents:
             return self.unkept_session()
         given = started is not None or record is not None
         if record is None:
             at = fixed_offset(self._in_zone(possible(started or self._moment())))
-            before = self.last_part(session_id) if session_id else None
-            name = session_id or f"ses_{secrets.token_hex(4)}"
+            before = self.last_part(name) if session_id else None
             where, by = (clean(said).text if said else said for said in (channel, model))
-            opening = Opening(name, at, session_key, agent, where, by, continues=before)
+            opening = Opening(name, at, key, agent, where, by, continues=before)
             record = Record(opening, detached=detached)
             if detached:
                 transcripts.save_record(self.home, record)
         live = Live(self.home, record)
         finish = self._finish if commit else self._finish_for_later
         return Session(live, now=self._moment, in_zone=self._in_zone, finish=finish, started_given=given)
+
+    def _meant(self, session_id: str | None, session_key: str | None) -> tuple[str, str]:
+        """The id and the key of the session that somebody means."""
+        if not session_id:
+            return f"ses_{secrets.token_hex(4)}", _MAIN if session_key is None else session_key
+        if session_key is None:
+            known = self.key_of(session_id)
+            return session_id, _MAIN if known is None else known
+        return transcripts.own_name(session_id, session_key, self.key_of), session_key
 
     def unkept_session(self) -> Session:
         """For an agent whose conversations are not kept: takes everything, writes nothing."""
@@ -128,6 +139,16 @@ class Memory:
     def knows(self, session_id: str) -> bool:
         """Whether a session with this id is open."""
         return self._resumed(session_id) is not None
+
+    def key_of(self, session_id: str) -> str | None:
+        """The session key of the session with this id, open or sealed. None: there is no such session, or
+        a person wrote it without a key."""
+        record = transcripts.find_record(self.home, session_id)
+        if record is not None and record.opening.session_id == session_id:
+            return record.opening.session_key
+        part = self.last_part(session_id)
+        key = transcripts.attempt_load(self.home, part).fields.get("session_key") if part else None
+        return None if key is None else str(key)
 
     def discard(self, session_id: str) -> None:
         """Forget a session in which nothing was said."""

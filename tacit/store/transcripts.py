@@ -10,6 +10,8 @@ What must stay true:
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import itertools
 import json
 import os
 import re
@@ -83,6 +85,25 @@ def _head_of(file: Path) -> bytes:
         while b"\n---" not in head and (more := opened.read(65536)):  # a very long name of a session
             head += more
     return head.partition(b"\n---")[0]
+
+
+# ---------------------------------------------------------------- whose session
+
+
+def own_name(session_id: str, session_key: str, key_of: Callable[[str], str | None]) -> str:
+    """The id of the session that a host means by this id under this key. An id is of the key that used it
+    first: who gives it with another key means another session, and always the same one. Otherwise what is
+    said in one place could be read in another. `key_of` tells whose an id is, None: nobody's."""
+    return next(name for name in own_names(session_id, session_key) if key_of(name) in (None, session_key))
+
+
+def own_names(session_id: str, session_key: str) -> Iterator[str]:
+    """The id itself, and what stands for it where it is another key's. Without end: somebody may have taken
+    these as well."""
+    yield session_id
+    for number in itertools.count():
+        made = hashlib.sha256(f"{number} {session_key}".encode("utf-8", "surrogatepass")).hexdigest()
+        yield f"{session_id}-{made[:12]}"
 
 
 # ---------------------------------------------------------------- records of open sessions
@@ -289,13 +310,15 @@ class Live:
 
     def _create(self, hint: str, write: Callable[[Place], Written]) -> bool:
         """Begin the file with its first record; False when another process began it meanwhile."""
-        name, opening = form.slug(hint), self.record.opening
+        name = form.slug(hint)
         with files.locked(self._home.private / "sessions.lock"):
+            opening = self._own_opening()
             begun = _begun(self._home, opening.session_id)
             if begun is None:
                 first = write(self._place)
                 data = (form.begin(opening, hint) + first.text).encode()
-                record = replace(self.record, path=_free_path(self._home, opening, name), name=name)
+                path = _free_path(self._home, opening, name)
+                record = replace(self.record, opening=opening, path=path, name=name)
                 save_record(self._home, record)
                 self._take(_create_locked(self._tree, str(record.path), data), str(record.path))
                 self.record, self._size, self._place = record, len(data), first.place
@@ -303,6 +326,16 @@ class Live:
         self.record = begun
         self._open(str(begun.path), wait=5.0)
         return False
+
+    def _own_opening(self) -> Opening:
+        """Another key may have begun a session with our id since we looked."""
+
+        def key_of(session_id: str) -> str | None:
+            begun = _begun(self._home, session_id)
+            return begun.opening.session_key if begun else None
+
+        opening = self.record.opening
+        return replace(opening, session_id=own_name(opening.session_id, opening.session_key, key_of))
 
     def _add(self, record: Written) -> None:
         if self._suspect or not self._in_place():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
@@ -30,6 +31,7 @@ from tests.memory.homes import opened
 
 MAIN = About()
 HOST = About(session_id="host-1")
+OURS = About("agent:main:telegram:group:-100", "host-1")  # the same id, and not the owner alone
 WITHOUT_ZONE = datetime.fromisoformat("2026-03-10T09:30:01.234567")
 
 
@@ -72,6 +74,16 @@ def crash(live: Conversations) -> None:
 
 def memory_of(live: Conversations) -> Memory:
     return live._memory
+
+
+def texts_by_key(home: Path) -> dict[str, list[str]]:
+    """What was said, by the session key of its transcript, the oldest first."""
+    said: dict[str, list[str]] = {}
+    for file in sorted((home / "raw/conversations").rglob("*.md"), key=lambda file: file.stat().st_mtime_ns):
+        path = str(file.relative_to(home))
+        key = str(transcripts.load(Home(home), path).fields["session_key"])
+        said.setdefault(key, []).extend(texts(home, path))
+    return said
 
 
 def texts(home: Path, path: str | None) -> list[str]:
@@ -204,6 +216,132 @@ def test_an_agent_whose_conversations_are_not_kept_leaves_nothing(home: Path, cl
     assert live.message(HOST, "user", "psst").session_id == ""
     assert said(home) == ["kept"]
     live.close()
+
+
+# ---------------------------------------------------------------- one id under two keys
+
+
+def test_an_id_under_two_keys_is_two_sessions_and_each_is_found_again(home: Path, clock: Clock) -> None:
+    live = begun(home, clock)
+    for about in (OURS, HOST):
+        live.message(about, "user", f"one in {about.session_key}")
+    crash(live)
+    live = begun(home, clock)
+    for about in (HOST, OURS):
+        live.message(about, "user", f"two in {about.session_key}")
+    live.close()
+    assert texts_by_key(home) == {
+        about.session_key: [f"one in {about.session_key}", f"two in {about.session_key}"]
+        for about in (OURS, HOST)
+    }
+
+
+def test_an_id_stays_the_one_of_its_key_after_the_session_was_sealed_and_committed(
+    home: Path, clock: Clock
+) -> None:
+    live = begun(home, clock)
+    ours, mine = live.message(OURS, "user", "ours"), live.message(HOST, "user", "mine")
+    assert live.end(OURS)
+    live.commit_ended()
+    assert live.message(HOST, "user", "more").path == mine.path, "in this process"
+    assert live.end(HOST)
+    live.commit_ended()
+    live.close()
+    assert records(home) == []
+    again = begun(home, clock)
+    for about, before in ((HOST, mine), (OURS, ours)):
+        kept = again.message(about, "user", "later")
+        assert kept.session_id == before.session_id
+        head = transcripts.load(Home(home), kept.path or "").fields
+        assert (head["continues"], head["session_key"]) == (before.path, about.session_key)
+    again.close()
+
+
+def test_who_names_no_id_does_not_come_into_the_session_of_another_key(
+    home: Path, talking: Conversations
+) -> None:
+    ours = talking.message(OURS, "user", "ours")
+    mine = talking.message(HOST, "user", "mine")
+    assert mine.path != ours.path
+    assert talking.message(MAIN, "user", "more").path == mine.path
+    assert talking.message(About(OURS.session_key), "user", "more").path == ours.path
+
+
+def test_an_end_with_the_id_of_another_key_ends_nothing_and_tells_nothing(home: Path, clock: Clock) -> None:
+    live = begun(home, clock)
+    mine = live.message(HOST, "user", "mine")
+    assert live.end(OURS) is None
+    assert live.message(HOST, "user", "more").path == mine.path
+    crash(live)
+    live = begun(home, clock)
+    assert live.end(OURS) is None, "found on disk"
+    sealed = live.end(HOST)
+    assert sealed is not None
+    assert sealed.path == mine.path
+    assert live.end(OURS) is None, "remembered"
+    live.commit_ended()
+    live.close()
+    again = begun(home, clock)
+    assert again.end(OURS) is None, "sealed and committed"
+    again.close()
+
+
+def test_two_keys_that_begin_with_the_same_id_at_once_get_two_sessions(
+    home: Path, talking: Conversations
+) -> None:
+    abouts = [HOST, OURS] * 4
+    together(
+        [threading.Thread(target=talking.message, args=(one, "user", one.session_key)) for one in abouts]
+    )
+    assert texts_by_key(home) == {about.session_key: [about.session_key] * 4 for about in (HOST, OURS)}
+
+
+def test_nobody_can_take_the_id_that_another_key_would_get(home: Path, talking: Conversations) -> None:
+    names = transcripts.own_names("host-1", HOST.session_key)
+    for name in itertools.islice(names, 3):
+        talking.message(OURS._replace(session_id=name), "user", "ours")
+    first, second = (talking.message(HOST, "user", text) for text in ("mine", "more"))
+    assert (first.session_id, second.number) == (second.session_id, 2)
+    assert texts_by_key(home)[HOST.session_key] == ["mine", "more"]
+
+
+def test_a_session_of_the_library_goes_on_by_its_id_or_by_its_id_and_its_key(home: Path) -> None:
+    memory = product.open(home)
+    for key in (OURS.session_key, HOST.session_key):
+        with memory.session(key, session_id="host-1") as session:
+            session.message("user", key)
+    with memory.session(HOST.session_key, session_id="host-1") as session:
+        session.message("user", "mine")
+    with memory.session(session_id="host-1") as session:
+        session.message("user", "by the id alone")
+    assert texts_by_key(home) == {
+        OURS.session_key: [OURS.session_key, "by the id alone"],
+        HOST.session_key: [HOST.session_key, "mine"],
+    }
+
+
+def test_two_that_took_the_same_id_before_either_spoke_do_not_write_into_one_file(home: Path) -> None:
+    memory = product.open(home)
+    with (
+        memory.session(OURS.session_key, session_id="host-1") as ours,
+        memory.session(HOST.session_key, session_id="host-1") as mine,
+    ):
+        ours.message("user", "ours")
+        mine.message("user", "mine")
+        mine.message("user", "more")
+        assert mine.session_id != ours.session_id
+    assert texts_by_key(home) == {OURS.session_key: ["ours"], HOST.session_key: ["mine", "more"]}
+
+
+def test_the_command_line_goes_on_by_the_id_alone(home: Path, tacit: Tacit) -> None:
+    tacit("capture", "start", "--session-id", "host-1", "--session-key", OURS.session_key)
+    mine = tacit("capture", "start", "--session-id", "host-1").stdout.strip()
+    assert mine != "host-1"
+    for name, text in (("host-1", "ours"), (mine, "mine")):
+        assert tacit("capture", "message", name, "user", text).code == 0
+        assert tacit("capture", "end", name).code == 0
+        assert tacit("capture", "message", name, "user", "more").code == 0
+    assert texts_by_key(home) == {OURS.session_key: ["ours", "more"], HOST.session_key: ["mine", "more"]}
 
 
 @pytest.mark.parametrize("role", ["thinking", "reasoning"])
@@ -341,7 +479,7 @@ def together(threads: list[threading.Thread]) -> None:
 
 
 DRAIN = """
-import sys
+import itertools, sys, threading
 from tacit.app import open_home
 from tacit.api import OPERATIONS, Served
 from tacit.memory.live import Conversations
@@ -350,8 +488,11 @@ from tacit.store import spool
 memory = open_home(sys.argv[1])
 served = Served(memory, Conversations(memory))
 known = {one.name: one for one in OPERATIONS}
+taken, most = itertools.count(1), int(sys.argv[2])
 
 def take(record):
+    if next(taken) > most:
+        threading.Event().wait()  # to be killed
     known[record.operation].run(served, record.body)
     print(record.id, flush=True)
 
@@ -369,10 +510,13 @@ def test_a_hundred_spooled_records_are_kept_once_however_often_the_drainer_is_ki
     rounds = 0
     while spool.waiting(home) and rounds < 30:
         rounds += 1
-        with subprocess.Popen([sys.executable, "-c", DRAIN, str(home)], stdout=subprocess.PIPE) as process:
+        killed_after = 10 + rounds if rounds < 6 else 100
+        # It may be a little further when the signal comes, so that it dies anywhere in its work.
+        command = [sys.executable, "-c", DRAIN, str(home), str(killed_after + 3)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             for taken, _ in enumerate(process.stdout):
-                if taken == 17 + rounds and rounds < 6:
+                if taken == killed_after and rounds < 6:
                     process.send_signal(signal.SIGKILL)
         assert process.returncode in (0, -signal.SIGKILL)
     assert rounds == 6
