@@ -21,7 +21,7 @@ from tacit.model.context import Receipt
 from tacit.model.search import AUDIENCES, CATEGORIES, EVERYTHING, Audience, Scope
 from tacit.model.topics import Event
 from tacit.sessions.rules import Profile
-from tacit.store import receipts
+from tacit.store import receipts, spool
 from tacit.text.receipts import as_dict
 from tacit.text.wire import Json, compiled_form, found_form
 from tacit.watch.due import as_value
@@ -271,6 +271,15 @@ OPERATIONS: Sequence[Operation] = (
     Operation("done_due", "POST", "/v1/due/done", done_due),
     Operation("one_receipt", "GET", "/v1/receipts/{id}", one_receipt),
 )
+SPOOLED = ("message", "tool", "end_session")  # what a host may leave in the spool
+
+
+def take_spooled(served: Served, record: spool.Record) -> None:
+    """What a host left there while no daemon was up."""
+    runs = {one.name: one.run for one in OPERATIONS if one.name in SPOOLED}
+    if record.operation not in runs:
+        raise UsageError(f"{record.operation[:40]!r} is nothing that waits for a daemon.")
+    runs[record.operation](served, record.body)
 
 
 # ---------------------------------------------------------------- fields of a request

@@ -46,6 +46,7 @@ ROWS = {
 
 # Heavy parts that are imported where they are needed: starting a command must stay cheap.
 LATE = {
+    "datetime",
     "rich.console",
     "rich.progress",
     "splintr",

@@ -4,7 +4,7 @@ Whoever finds no daemon adds a line to a file in .tacit/spool; the daemon drains
 here while a host waits, so this module imports what is small and nothing else of ours but the cleaning.
 
 What must stay true:
-- `add` returns only after the record is on disk, and its text is cleaned before it gets there;
+- `add` returns only after the record is on disk, and it is cleaned before it gets there;
 - no record is lost, none is torn: one writer at a time (flock), one write, and what a crash or a full disk
   left unfinished is closed by the next writer with a line break;
 - a record is taken once: a cursor beside each file is saved after each record. A crash between the two gives
@@ -18,7 +18,7 @@ import json
 import os
 import time
 
-from tacit.errors import Busy, DiskError, TacitError, UsageError
+from tacit.errors import Busy, DiskError, HomeError, TacitError, UsageError
 
 TYPE_CHECKING = False  # as in typing, which would cost more than the rest of this module
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ _PATIENCE = 0.1  # seconds for another writer; then a file of one's own
 _HELD = 5.0  # seconds for a writer, when draining
 _ADD = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _PIECE = 1_000_000
-# What names things and says when: it is no text of anybody, and must come through as it is.
-_AS_THEY_ARE = frozenset(("id", "at", "session_key", "session_id", "agent", "channel", "model", "role"))
+# What names a session must come through as it is, or it would name another one.
+_AS_THEY_ARE = frozenset(("session_key", "session_id", "agent"))
 
 
 class Record:
@@ -72,8 +72,9 @@ def new_id() -> str:
 def add(root: "str | os.PathLike[str]", operation: str, body: "Mapping[str, Any]") -> str:
     """Keep one operation of tacit.api for the daemon; gives its id. OSError where the disk refuses."""
     folder = _made(os.fspath(root))
-    name = str(body.get("id") or "") or new_id()
-    whole = {**_cleaned(body), "id": name, "at": body.get("at") or _now()}
+    whole = _cleaned(body)
+    name = whole["id"] = _id_of(body.get("id"))
+    whole["at"] = body.get("at") if _is_time(body.get("at")) else _now()
     record = {"operation": operation, "body": whole}
     data = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
     fd, new = _open_last(folder)
@@ -86,6 +87,28 @@ def add(root: "str | os.PathLike[str]", operation: str, body: "Mapping[str, Any]
     if new:
         _sync(folder)
     return name
+
+
+def _id_of(given: object) -> str:
+    """As it was given. In the place of one that holds a secret stands one that is the same each time."""
+    from tacit.text.redact import clean
+
+    name = str(given or "") or new_id()
+    if clean(name).text == name:
+        return name
+    from hashlib import sha256  # rarely needed, and not free
+
+    return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _is_time(given: object) -> bool:
+    """Anything else would be refused by the taker, for ever, and might be any text."""
+    from datetime import datetime  # `tacit status` looks at the spool, and needs none
+
+    try:
+        return isinstance(given, str) and bool(datetime.fromisoformat(given))
+    except ValueError:
+        return False
 
 
 def _now() -> str:
@@ -231,7 +254,8 @@ def drain(root: "str | os.PathLike[str]", take: "Callable[[Record], object]") ->
     """Give every record to `take`, in the order they came.
 
     One for which `take` raises a TacitError is set aside: it would be refused for ever. What may pass (a full
-    disk, a session that somebody holds, a bug) stops the pass, and that record is the first one next time.
+    disk, a home that is gone for a while, a session that somebody holds, a bug) stops the pass, and that
+    record is the first one next time.
     """
     done = Drained()
     folder = os.path.join(os.fspath(root), FOLDER)
@@ -297,7 +321,7 @@ def _take_line(folder: str, line: bytes, take: "Callable[[Record], object]", don
     try:
         take(_record(line))
         done.taken += 1
-    except (Busy, DiskError):
+    except (Busy, DiskError, HomeError):
         raise
     except TacitError as error:
         done.aside.append(str(error))
@@ -316,8 +340,11 @@ def _record(line: bytes) -> Record:
 
 
 def _put_aside(folder: str, line: bytes, why: str) -> None:
-    text = line.decode("utf-8", "replace")
-    data = json.dumps({"why": why, "at": _now(), "line": text}, separators=(",", ":")).encode("ascii") + b"\n"
+    from tacit.text.redact import clean  # what was torn, or written by somebody else, nobody cleaned
+
+    text = clean(line.decode("utf-8", "replace")).text
+    record = {"why": clean(why).text, "at": _now(), "line": text}
+    data = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
     fd = os.open(os.path.join(folder, ASIDE), _ADD, 0o600)
     try:
         _append(fd, data)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tacit.errors import Busy, DiskError, UsageError
+from tacit.errors import Busy, DiskError, HomeError, UsageError
 from tacit.store import spool
 from tacit.store.spool import Record
 
@@ -80,12 +80,45 @@ def test_text_is_cleaned_before_it_is_on_disk(root: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(redact, "clean", lambda text: Cleaned(text.replace("SECRET", "[gone]")))
     body = said("a SECRET", speaker="SECRET", more=[{"SECRET": ["SECRET"]}], session_id="SECRET")
-    spool.add(root, "message", {**body, "session_key": "agent:SECRET:main"})
-    (taken,) = all_of(root)
+    body |= {"role": "SECRET", "at": "SECRET", "id": "SECRET", "model": "SECRET", "channel": "SECRET"}
+    names = {spool.add(root, "message", {**body, "session_key": "agent:SECRET:main"}) for _ in range(2)}
+    assert len(names) == 1
+    (taken, again) = all_of(root)
+    assert taken.id == again.id == names.pop()
+    assert "SECRET" not in taken.id
+    assert datetime.fromisoformat(taken.body["at"]).tzinfo
+    assert [taken.body[name] for name in ("role", "model", "channel")] == ["[gone]"] * 3
     assert taken.body["text"] == "a [gone]"
     assert taken.body["speaker"] == "[gone]"
     assert taken.body["more"] == [{"[gone]": ["[gone]"]}]
     assert (taken.body["session_id"], taken.body["session_key"]) == ("SECRET", "agent:SECRET:main")
+
+
+def test_what_is_set_aside_is_cleaned_as_well(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also a line that somebody else wrote, and the words in which it is refused."""
+    from tacit.text import redact
+    from tacit.text.redact import Cleaned
+
+    spool.add(root, "message", said("x"))
+    with files_of(root)[0].open("ab") as file:
+        file.write(b'{"a SECRET')
+    monkeypatch.setattr(redact, "clean", lambda text: Cleaned(text.replace("SECRET", "[gone]")))
+
+    def refuse(record: Record) -> None:
+        raise UsageError("'SECRET' is not a role.")
+
+    spool.drain(root, refuse)
+    lines = [json.loads(line) for line in (root / spool.FOLDER / spool.ASIDE).read_text().splitlines()]
+    assert lines[0]["why"] == "'[gone]' is not a role."
+    assert lines[1]["line"] == '{"a [gone]'
+    assert "SECRET" not in str(lines)
+
+
+@pytest.mark.parametrize("at", ["yesterday", "", 7, None, ["2026-02-16"], "my key"])
+def test_a_time_that_is_none_becomes_the_time_when_it_came(root: Path, at: object) -> None:
+    spool.add(root, "message", said("x", at=at))
+    (taken,) = all_of(root)
+    assert datetime.fromisoformat(taken.body["at"]).tzinfo
 
 
 def test_nothing_is_written_where_it_cannot_be_cleaned(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +249,8 @@ def test_what_stops_one_pass_is_the_first_of_the_next(root: Path) -> None:
     for text in "abc":
         spool.add(root, "message", said(text))
     taken: list[Record] = []
-    for trouble in (DiskError("full"), Busy("held"), OSError("gone"), ZeroDivisionError("a bug")):
+    troubles = (DiskError("full"), Busy("held"), HomeError("gone"), OSError("gone"), ZeroDivisionError("bug"))
+    for trouble in troubles:
 
         def take(record: Record, trouble: Exception = trouble) -> None:
             if record.body["text"] == "b":
