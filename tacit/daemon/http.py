@@ -78,6 +78,9 @@ class App(Protocol):
     def screen(self, head: Head) -> Reply | None:
         """Asked before the body is read; a reply ends it there."""
 
+    def most(self, head: Head) -> int:
+        """Bytes that its body may have."""
+
     async def answer(self, head: Head, body: bytes) -> Reply:
         """Must not raise."""
 
@@ -280,7 +283,7 @@ class Connection(asyncio.Protocol):
         if codings and (lengths or event.http_version != b"1.1"):
             # Whoever stands between us and the client may see the other one of two lengths.
             return self._problem("malformed", 400, "malformed", "The request has two lengths. Send one.")
-        if lengths and int(lengths[0]) > self._limits.body_bytes:
+        if lengths and int(lengths[0]) > self._app.most(head):
             return self._too_large()
         if any(value.strip().lower() not in ("", "identity") for value in head.values(b"content-encoding")):
             return self._problem("encoded", 415, "encoding", "Send the body as it is, not compressed.")
@@ -291,7 +294,7 @@ class Connection(asyncio.Protocol):
         if self._pieces > _PIECES and self._pieces * 64 > len(self._body):
             refusal = self._problem("malformed", 400, "malformed", "The body comes in too many small pieces.")
             self._reply(refusal._replace(close=True))
-        elif len(self._body) + len(data) > self._limits.body_bytes:
+        elif len(self._body) + len(data) > self._app.most(cast(Head, self._head)):
             self._reply(self._too_large()._replace(close=True))
         elif self._refusal is None:
             self._body += data
@@ -307,7 +310,7 @@ class Connection(asyncio.Protocol):
         self._body.clear()
 
     def _too_large(self) -> Reply:
-        most = self._limits.body_bytes >> 10
+        most = self._app.most(cast(Head, self._head)) >> 10
         return self._problem(
             "large", 413, "too_large", f"A request has at most {most} kB (serve.max_request_kb). Send less."
         )

@@ -63,6 +63,7 @@ _RESERVED = 256  # files that are not for connections: the index, git, logs, wha
 _ABOUT_A_SESSION = ("unknown-key", "nobodys", "main-thread", "not-owner", "several-senders")
 _LOGGED = 120  # characters of a session key
 _RECORDS = ("message", "tool", "end_session")  # quickly done; they do not wait for what computes
+_LARGEST_RECORD = 32 << 20  # bytes, as the relay takes them: what was said is kept, however long it is
 _CODES: tuple[tuple[type[TacitError], str], ...] = (
     (DiskError, "disk"),
     (StoreError, "store"),
@@ -148,6 +149,7 @@ class Server:
         self._reader = Pool("tacit-reader", 1, 64)
         self._pools = (self._pool, self._aside, self._reader)
         self._listeners: list[asyncio.Server] = []
+        self._local: asyncio.Server | None = None  # the one of them at the unix socket
         self._door: Door | None = None
         self._started = time.time()
         self._begun = time.monotonic()
@@ -167,11 +169,21 @@ class Server:
         if tcp_port is not None:
             await self._open_port(tcp_port, token)
         if local is not None:
-            made = await self._loop.create_unix_server(self._connections.local, sock=local, backlog=BACKLOG)
-            self._listeners.append(made)
+            await self.listen(local)
         sys.setswitchinterval(SWITCH)
         self._every()
         return self._door.port if self._door else None
+
+    async def listen(self, local: socket.socket) -> None:
+        """On this one from now on. Nobody finds the one before, but who came by it is still answered."""
+        before = self._local
+        self._local = await self._loop.create_unix_server(
+            self._connections.local, sock=local, backlog=BACKLOG
+        )
+        self._listeners.append(self._local)
+        if before is not None:
+            before.close()
+            self._listeners.remove(before)
 
     async def _open_port(self, port: int, token: str) -> None:
         if not token:
@@ -268,6 +280,12 @@ class Server:
         if head.tcp and all(route.local for route in found):
             return problem(403, "forbidden", "This is answered on the unix socket only.", close=True)
         return None
+
+    def most(self, head: Head) -> int:
+        path = head.target.partition("?")[0]
+        is_record = any(route.path == path and route.name in _RECORDS for route in self.routes)
+        asked = self._connections.limits.body_bytes
+        return max(asked, _LARGEST_RECORD) if is_record else asked
 
     async def answer(self, head: Head, body: bytes) -> Reply:
         name = "none"
@@ -395,6 +413,7 @@ class Server:
 
     async def _operate(self, operation: Operation, asked: dict[str, Any], arrived: float) -> Reply:
         until = arrived + (self._turn_seconds(asked) if operation.is_turn else self._serve.request_seconds)
+        in_time = time.monotonic() < until
         outcome = await self._run(
             self._pool,
             operation.name,
@@ -412,9 +431,10 @@ class Server:
             self._tell_skipped(operation, asked)
             self._log.sometimes("warning", "busy", operation=operation.name)
             return problem(503, "busy", "Too much is asked at the same time. Try again in a moment.", RETRY)
-        self._log.sometimes("warning", "deadline", operation=operation.name, begun=outcome == "late")
+        whose = {"session_key": str(asked.get("session_key") or MAIN)[:_LOGGED]} if operation.is_turn else {}
+        self._log.sometimes("warning", "deadline", operation=operation.name, begun=outcome == "late", **whose)
         if operation.is_turn:
-            return self._skipped(operation, asked, begun=outcome == "late")
+            return self._skipped(operation, asked, _why_not(begun=outcome == "late", in_time=in_time))
         if outcome == "late":
             return problem(504, "timeout", "This took too long; it may still be done. Ask again.", RETRY)
         return problem(503, "busy", "No worker was free in time, so nothing was done. Try again.", RETRY)
@@ -495,8 +515,8 @@ class Server:
             self._count(operation, asked, answer.turn)
         return Reply(200, answer.data)
 
-    def _skipped(self, operation: Operation, asked: dict[str, Any], *, begun: bool) -> Reply:
-        answer = _nothing(operation.name, begun)
+    def _skipped(self, operation: Operation, asked: dict[str, Any], why: str) -> Reply:
+        answer = _nothing(operation.name, asked, why)
         self._tell_skipped(operation, asked)
         self._count(operation, asked, _Turn("deadline", ("deadline",), 0))
         return _json(answer)
@@ -602,9 +622,16 @@ def _turn(answer: Json) -> _Turn:
     return _Turn(str(answer.get("skipped") or ""), codes, tokens if isinstance(tokens, int) else 0)
 
 
-def _nothing(name: str, begun: bool) -> Json:
+def _why_not(*, begun: bool, in_time: bool) -> str:
+    if begun:
+        return "It was not ready by its deadline."
+    if in_time:
+        return "No worker was free before its deadline."
+    return "Its deadline was over when all of the request was here."
+
+
+def _nothing(name: str, asked: dict[str, Any], why: str) -> Json:
     """The answer to a turn that was not made in time."""
-    why = "It was not ready by its deadline." if begun else "No worker was free before its deadline."
     common: Json = {
         "receipt": "",
         "tokens": 0,
@@ -613,7 +640,9 @@ def _nothing(name: str, begun: bool) -> Json:
         "notices": [{"code": "deadline", "text": f"{why} The turn goes on without."}],
     }
     if name == "bootstrap":
-        return {"files": None, "changed": False, "host_tokens": 0, "rule": "", **common}
+        files = asked.get("files")
+        own = files if isinstance(files, list) else None  # the host's own list is what it goes on with
+        return {"files": own, "changed": False, "host_tokens": 0, "rule": "", **common}
     return {"text": "", "budget": 0, "sections": [], "dropped": [], "timings_ms": {}, **common}
 
 

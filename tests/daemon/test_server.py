@@ -257,8 +257,9 @@ def test_a_turn_that_is_not_ready_in_time_is_answered_with_nothing(start: Start,
 
 def test_a_bootstrap_that_is_not_ready_in_time_leaves_the_hosts_files_alone(start: Start, held: Held) -> None:
     running = start(operation("bootstrap", held, is_turn=True), deadline_ms=100)
-    answer = running.ask("POST", "/v1/bootstrap", {}).json
-    assert (answer["files"], answer["changed"], answer["skipped"]) == (None, False, "deadline")
+    for given in ([{"name": "SOUL.md", "content": "I am."}], [], None):
+        answer = running.ask("POST", "/v1/bootstrap", {"files": given}).json
+        assert (answer["files"], answer["changed"], answer["skipped"]) == (given, False, "deadline")
 
 
 def test_a_turn_that_could_not_begin_in_time_is_never_begun(start: Start, held: Held) -> None:
@@ -291,7 +292,23 @@ def test_a_deadline_that_is_none_is_refused_or_bounded(start: Start, deadline: o
 
 def test_a_turn_without_any_time_is_answered_with_nothing(start: Start) -> None:
     running = start(operation("turn", echo, is_turn=True))
-    assert running.ask("POST", "/v1/turn", {"deadline_ms": 0}).json["skipped"] == "deadline"
+    key = "agent:main:telegram:direct:7"
+    answer = running.ask("POST", "/v1/turn", {"deadline_ms": 0, "session_key": key}).json
+    assert answer["skipped"] == "deadline"
+    assert "deadline was over" in answer["notices"][0]["text"]  # and not that all workers were busy
+    assert running.said("deadline")[0]["session_key"] == key
+
+
+def test_what_was_said_may_be_longer_than_what_is_asked(start: Start) -> None:
+    running = start(operation("message", echo), ECHO, serve=Serve(max_request_kb=16))
+    body = {"text": "x" * 1_500_000}
+    assert running.ask("POST", "/v1/message", body).json["echo"] == body
+    assert running.ask("POST", "/v1/echo", body).status == 413
+    pieces = b"ffff\r\n%s\r\n" % (b" " * 0xFFFF)
+    with running.line() as line:
+        line.send(request("POST", "/v1/message", headers={"Transfer-Encoding": "chunked"}))
+        line.send(pieces * 20 + b"2\r\n{}\r\n0\r\n\r\n")
+        assert line.answer("POST").status == 200
 
 
 def test_what_is_no_turn_is_given_up_after_its_time_and_may_still_be_done(start: Start, held: Held) -> None:
