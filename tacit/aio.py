@@ -75,13 +75,11 @@ class AsyncMemory:
 
     async def turn(self, message: str, **asked: Any) -> Compiled:
         """As Memory.turn, with the same arguments."""
-        began = time.monotonic()
-        return await self._run_turn(lambda memory: memory.turn(message, **_left(asked, began)))
+        return await self._run_timed(asked, lambda memory, left: memory.turn(message, **left))
 
     async def inject(self, message: str, **asked: Any) -> Compiled:
         """As Memory.inject: only what the host lacks for this turn, empty where that is nothing."""
-        began = time.monotonic()
-        return await self._run_turn(lambda memory: memory.inject(message, **_left(asked, began)))
+        return await self._run_timed(asked, lambda memory, left: memory.inject(message, **left))
 
     async def bootstrap(
         self, session_key: str, files: object, workspace: str | None = None, **asked: Any
@@ -143,6 +141,19 @@ class AsyncMemory:
         self._require_open()
         return await _in_thread(self._rest, lambda: call(self._opened()))
 
+    async def _run_timed(
+        self, asked: dict[str, Any], call: Callable[[Memory, dict[str, Any]], Compiled]
+    ) -> Compiled:
+        self._require_open()
+        began = time.monotonic()
+
+        def run() -> Compiled:
+            waited = time.monotonic() - began
+            memory = self._opened()
+            return call(memory, _left(asked, began, waited, memory.config.inject.deadline_ms / 1000))
+
+        return await _in_thread(self._turns, run)
+
     async def _run_turn(self, call: Callable[[Memory], T]) -> T:
         self._require_open()
         return await _in_thread(self._turns, lambda: call(self._opened()))
@@ -152,9 +163,12 @@ class AsyncMemory:
             raise UsageError("This memory was closed. Open it again with: tacit.aio.open(home)")
 
 
-def _left(asked: dict[str, Any], began: float) -> dict[str, Any]:
-    """In a thread: what was asked, with the seconds that are left."""
+def _left(asked: dict[str, Any], began: float, waited: float, usual: float) -> dict[str, Any]:
+    """In a thread: what was asked, with the seconds that are left. Of the usual time only that is taken off
+    which was spent waiting for other turns: opening the home is nobody's turn."""
     seconds = asked.get("seconds")
+    if seconds is None:
+        return {**asked, "seconds": max(0.0, usual - waited)}
     if not isinstance(seconds, int | float):
         return asked
     return {**asked, "seconds": max(0.0, seconds - (time.monotonic() - began))}
@@ -214,7 +228,8 @@ class AsyncSession:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._run(lambda session: session.__exit__(kind, error, trace))
+        if not self._closed:  # else the memory was closed in the block, and the session stays open
+            await self._run(lambda session: session.__exit__(kind, error, trace))
 
     async def _run(self, call: Callable[[Session], T]) -> T:
         if self._closed:

@@ -22,7 +22,16 @@ from tacit.model.context import Compiled
 from tacit.model.search import Scope
 from tacit.model.turns import KnowledgeChange, Message
 from tests.daemon.served import serving
-from tests.memory.homes import GROUP, OWNER, OWNER_DM, QUESTION, STRANGER, everything
+from tests.memory.homes import (
+    GROUP,
+    OWNER,
+    OWNER_DM,
+    OWNERS,
+    QUESTION,
+    STRANGER,
+    everything,
+    settle,
+)
 
 T = TypeVar("T")
 Serving = Callable[[Path], AbstractContextManager[object]]
@@ -294,6 +303,40 @@ def test_aio_the_time_that_a_turn_waited_is_taken_off(garden: Path) -> None:
     assert given[1] == 0
 
 
+def test_aio_a_turn_that_names_no_time_has_that_of_the_config(garden: Path) -> None:
+    """Less what it waited for other turns; opening the home is not taken off."""
+    settle(garden, f"{OWNERS}inject: {{deadline_ms: 150}}\n")
+    given: list[float] = []
+
+    class Slow(Held):
+        def inject(self, message: str, *, seconds: float) -> float:
+            given.append(seconds)
+            if message == "first":
+                self.begun.set()
+                self.go.wait(LONG)
+            return seconds
+
+    async def ask() -> None:
+        held = Slow(product.open(garden))
+
+        def slowly() -> Slow:
+            time.sleep(0.3)
+            return held
+
+        memory = aio.AsyncMemory(slowly, 1)  # type: ignore[arg-type]
+        first = asyncio.create_task(memory.inject("first"))
+        await held.until_begun()
+        second = asyncio.create_task(memory.inject("second"))
+        await asyncio.sleep(0.2)
+        held.go.set()
+        await asyncio.gather(first, second)
+        await memory.close()
+
+    run(ask())
+    assert 0 < given[0] <= 0.15
+    assert given[1] == 0
+
+
 def test_aio_what_a_caller_keeps_in_its_context_goes_with_the_call(garden: Path) -> None:
     who: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
     seen: list[str] = []
@@ -413,6 +456,19 @@ def test_aio_a_closed_memory_says_so(garden: Path) -> None:
     with no_thread_left():
         run(ask())
     # Nobody sealed it, and nobody holds it.
+    session = product.open(garden).session(session_id="ses_a")
+    assert session.message("user", "Second") == 2
+    session.end()
+
+
+def test_aio_a_memory_that_is_closed_in_the_block_of_a_session_leaves_it_open(garden: Path) -> None:
+    async def talk() -> None:
+        memory = aio.open(garden)
+        async with memory.session(session_id="ses_a") as session:
+            await session.message("user", "First")
+            await memory.close()
+
+    run(talk())
     session = product.open(garden).session(session_id="ses_a")
     assert session.message("user", "Second") == 2
     session.end()
