@@ -38,6 +38,9 @@ def _spool(home: str, operation: str, body: "Mapping[str, Any]") -> None:
 
 
 def entry() -> "NoReturn":
+    if sys.argv[1:] in (["--help"], ["-h"]):  # a person asks, no host
+        print(__doc__)
+        sys.exit()
     forward(sys.argv[1:], _spool)
 
 

@@ -166,6 +166,8 @@ def _uninstall(wanted: Service) -> int:
         output.say(f"There is no {file}; nothing to remove.")
         return 0
     file.unlink()
+    if os.path.islink(wanted.link):  # systemctl cannot disable what has no file any more
+        os.unlink(wanted.link)
     output.say(f"Removed {file}. If it still runs, end it with:\n  {wanted.end}")
     return 0
 

@@ -15,7 +15,8 @@ class Service(NamedTuple):
     path: str  # where it belongs
     text: str
     begin: str  # what a person runs to have it started, now and at every login
-    end: str  # what a person runs before it is removed
+    end: str  # what a person runs after it is removed, to end what still runs
+    link: str = ""  # what the system put somewhere else to know of it
 
 
 class User(NamedTuple):
@@ -79,7 +80,8 @@ def _systemd(user: User, command: list[str], name: str) -> Service:
         os.path.join(user.config, "systemd/user", unit),
         text,
         f"systemctl --user daemon-reload && systemctl --user enable --now {unit}",
-        f"systemctl --user disable --now {unit}",
+        f"systemctl --user stop {unit}; systemctl --user daemon-reload",
+        os.path.join(user.config, "systemd/user/default.target.wants", unit),
     )
 
 

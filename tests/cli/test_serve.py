@@ -184,8 +184,14 @@ def test_cli_serve_install_writes_a_service_shows_it_and_says_what_to_do_next(
     assert "Nothing to change" in told("--install")[1]
     assert "Wrote" in told("--install", "--tcp", "4711")[1]
     assert '"--tcp" "4711"' in unit.read_text()
-    assert "Removed" in told("--uninstall")[1]
+    link = unit.parent / "default.target.wants" / unit.name  # as `systemctl enable` makes it
+    link.parent.mkdir()
+    link.symlink_to(unit)
+    removed = told("--uninstall")[1]
+    assert "Removed" in removed
+    assert f"systemctl --user stop {unit.name}; systemctl --user daemon-reload" in removed
     assert not unit.exists()
+    assert not link.is_symlink()
     assert told("--uninstall")[0] == 0
 
     unit.write_text("[Service]\nExecStart=/usr/bin/mine\n")

@@ -431,6 +431,13 @@ def test_relay_a_home_that_cannot_be_written_is_told(relay: Relay) -> None:
 # ---------------------------------------------------------------- cost
 
 
+@pytest.mark.parametrize("asked", ["--help", "-h"])
+def test_relay_tells_a_person_how_it_is_used(asked: str) -> None:
+    done = subprocess.run([*RELAY, asked], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Operations: turn, message, tool, session-end" in done.stdout
+
+
 def test_relay_imports_next_to_nothing(relay: Relay, at: Path) -> None:
     command = [*RELAY[:-1], "-X", "importtime", RELAY[-1], "turn", "--home", str(relay.home)]
     with listening(at, answers(b'{"text": "found"}')):
