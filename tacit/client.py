@@ -10,7 +10,9 @@ What must stay true:
 - a turn is answered within its deadline and raises nothing: where it could not be made, it is empty, and the
   notices of its receipt say why;
 - both ways go through the same operations (tacit.api) and the same JSON;
-- while there is a daemon, nothing is done beside it: it holds the open conversations.
+- while there is a daemon, nothing is kept beside it: it holds the open conversations. Only who reads does
+  not wait for one that gives no sign of life;
+- what is to be kept is kept once, also when the daemon goes away while it is told.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from tacit.errors import (
     UsageError,
 )
 from tacit.model.turns import Sealed
-from tacit.net.local import Unreachable, ask, socket_path
+from tacit.net.local import Unreachable, ask, listens, socket_path
 from tacit.store import spool
 from tacit.store.home import Home, locate
 from tacit.text import wire
@@ -55,9 +57,10 @@ T = TypeVar("T")
 
 _KEY = "agent:main:main"
 _DEADLINE_MS = 250  # of a turn, where neither the caller nor the daemon names another
-_GRACE = 0.25  # seconds that the answer may come later than that: the way here, and a machine that is busy
+_GRACE = 0.05  # seconds that the answer may come later than that: the way here, and a machine that is busy
 _PATIENCE = 90.0  # seconds for what is no turn; a daemon gives up before
-_LOOK = 0.5  # seconds to find out whether there is a daemon by now
+_LOOK = 2.0  # seconds for a sign of life, before it is asked what may take its time
+_FRESH = 5.0  # seconds that such a sign holds
 _RETRY = 0.05  # seconds until a busy daemon is asked again
 _WHERE = {  # as in tacit.api, which is not imported for this: it imports most of the package
     "turn": ("POST", "/v1/turn"),
@@ -72,6 +75,7 @@ _WHERE = {  # as in tacit.api, which is not imported for this: it imports most o
     "one_receipt": ("GET", "/v1/receipts/{id}"),
 }
 _KEEPING = ("message", "tool", "end_session")
+_READING = ("look", "search", "find", "list_receipts", "one_receipt")
 _ERRORS: Mapping[str, type[TacitError]] = {
     "usage": UsageError,
     "too_large": UsageError,
@@ -128,7 +132,10 @@ class Client:
         self.home = home
         self._warn, self._recover, self._patience = warn, recover, patience
         self._socket = socket_path(str(home.root))
-        self._daemon: Json | None = None  # what it wrote about itself
+        self._daemon: Json = {}  # what it wrote about itself
+        self._daemon_stamp: tuple[int, int] | None = None
+        self._told: set[str] = set()  # what `warn` was told
+        self._heard = self._missed = -_FRESH  # when the daemon last answered, and when it gave no sign
         self._here: Served | None = None
         self._opening = threading.Lock()
 
@@ -146,7 +153,7 @@ class Client:
         _require_known(asked)
         try:
             body = _turn_body(message, lane, asked)
-            return wire.compiled_from(self._run("turn", body, self._time_of(body), again=False))
+            return wire.compiled_from(self._run("turn", body, self._end_of(body)))
         except Exception as error:  # noqa: BLE001 - a turn never breaks, whatever is wrong with us
             return wire.compiled_from(_nothing(asked, lane, error))
 
@@ -171,7 +178,7 @@ class Client:
         body: Json = {"session_key": session_key, "workspace": workspace, "files": files}
         body |= {"agent": agent, "sender": sender, "trigger": trigger}
         try:
-            found = self._run("bootstrap", body, self._time_of(body), again=False).get("files")
+            found = self._run("bootstrap", body, self._end_of(body)).get("files")
         except Exception:  # noqa: BLE001 - as in a turn: the host goes on with what it has
             found = None
         if isinstance(found, list):
@@ -255,7 +262,8 @@ class Client:
 
     def receipts(self, limit: int = 20, session_key: str | None = None) -> list[Receipt]:
         """The newest first; with a key only those of that session, as it may see them."""
-        body: Json = {"limit": limit, "session_key": session_key}
+        # In the address of a request there is no number below zero.
+        body: Json = {"limit": max(1, limit) if type(limit) is int else limit, "session_key": session_key}
         return self._read(_receipts, "list_receipts", body)
 
     def receipt(self, name: str) -> Receipt:
@@ -272,7 +280,7 @@ class Client:
                 "status": "no daemon",
                 "why": str(error),
                 "version": VERSION,
-                "spooled": spool.waiting(self.home.root),
+                "spool": spool.waiting(self.home.root),
             }
         return answer
 
@@ -292,66 +300,101 @@ class Client:
     # ------------------------------------------------------------ the way there
 
     def daemon(self, operation: str, body: Json) -> Json | None:
-        """What the daemon answers; None where there is none, or it does not know the operation."""
-        method, path = _WHERE.get(operation, ("POST", f"/v1/{operation}"))
+        """What the daemon answers; None where there is none, or it does not know the operation: then nothing
+        was done."""
+        until, tries = time.monotonic() + self._patience, 0
+        if operation in _KEEPING:
+            body = {"id": spool.new_id(), **body}
+
+        def once() -> Json | None:
+            nonlocal tries
+            tries += 1
+            answer = self._by_daemon(operation, body, until)
+            if answer is None and tries > 1 and operation in _KEEPING:
+                return self._run_here(operation, body)  # it may have been kept already, under this id
+            return answer
+
         try:
-            return self._patiently(lambda: self._ask(method, path, body, self._patience))
+            return self._patiently(once, until)
         except NotServed:
             return None
         except Unreachable as error:
-            if error.kind in ("nobody", "foreign"):
-                return None
             raise _as_error(error) from None
 
     def _read(self, made: Callable[[Json], T], operation: str, body: Json) -> T:
+        answer = self._asked(operation, body)
         try:
-            return made(self._asked(operation, body))
+            return made(answer)
         except (ValueError, KeyError) as error:
             raise TacitError(f"The daemon's answer makes no sense: {error!r}. {_WHAT_TO_DO}") from None
 
     def _asked(self, operation: str, body: Json) -> Json:
         """The answer to what is no turn, or a TacitError."""
+        until = time.monotonic() + self._patience
         try:
-            return self._run(operation, body, self._patience, again=True)
+            return self._patiently(lambda: self._run(operation, body, until), until)
         except Unreachable as error:
             raise _as_error(error) from None
+        except TacitError:
+            raise
+        except Exception as error:  # as a daemon has it: whoever asks need not know who was asked
+            raise TacitError(f"Something went wrong that should not: {error!r}.") from error
 
-    def _run(self, operation: str, body: Json, seconds: float, *, again: bool) -> Json:
-        """By the daemon, or in this process. `again`: whether to wait for one that is busy."""
-        method, path = _WHERE[operation]
-        until = time.monotonic() + seconds
-        if self._here is not None and self._is_up(min(_LOOK, seconds)):
-            self.close()  # a daemon came up, and it needs the conversations that we hold
+    def _patiently(self, call: Callable[[], T], until: float) -> T:
+        """Again while it is busy, or goes away: with the same id nothing is kept twice."""
+        while True:
+            try:
+                return call()
+            except (Busy, Unreachable) as error:
+                passes = isinstance(error, Busy) or error.kind == "gone"
+                if not passes or time.monotonic() + _RETRY > until:
+                    raise
+            time.sleep(_RETRY)
+
+    def _run(self, operation: str, body: Json, until: float) -> Json:
+        """By the daemon, or in this process."""
         try:
-            if not again:
-                return self._ask(method, path, body, seconds)
-            return self._patiently(lambda: self._ask(method, path, body, seconds))
+            answer = self._by_daemon(operation, body, until)
         except NotServed:
             if operation in _KEEPING:
                 raise
-        except Unreachable as error:
-            if error.kind not in ("nobody", "foreign"):
-                raise
+            answer = None
+        if answer is not None:
+            return answer
         if "deadline_ms" in body:  # only who names a time would rather have nothing than wait for it
             return _by(until, lambda: self._run_here(operation, body, until - _GRACE))
         return self._run_here(operation, body)
 
-    def _is_up(self, seconds: float) -> bool:
+    def _by_daemon(self, operation: str, body: Json, until: float) -> Json | None:
+        """None: there is no daemon for this home, or one that gives no sign of life to who only reads."""
+        method, path = _WHERE.get(operation, ("POST", f"/v1/{operation}"))
+        if operation in _READING and not self._is_alive(until - time.monotonic()):
+            return None
+        if self._here is not None and listens(self._socket, until - time.monotonic()):
+            self.close()  # a daemon came up, and it needs the conversations that we hold
         try:
-            ask(self._socket, "GET", "/v1/health", b"", seconds)
+            return self._ask(method, path, body, until - time.monotonic())
+        except HomeError:
+            self.home.require()
+            return None  # ours is here, and the daemon's is gone: it is the daemon of another place
         except Unreachable as error:
-            return error.kind not in ("nobody", "foreign")
-        return True
+            if error.kind in ("nobody", "foreign"):
+                return None
+            raise
 
-    def _patiently(self, call: Callable[[], Json]) -> Json:
-        until = time.monotonic() + self._patience
-        while True:
-            try:
-                return call()
-            except Busy:
-                if time.monotonic() + _RETRY > until:
-                    raise
-            time.sleep(_RETRY)
+    def _is_alive(self, seconds: float) -> bool:
+        """This is answered by the daemon's loop alone, at once, whatever its workers do."""
+        now = time.monotonic()
+        if now - max(self._heard, self._missed) < _FRESH:
+            return self._heard > self._missed
+        try:
+            ask(self._socket, "OPTIONS", "/v1/health", b"", min(_LOOK, seconds))
+        except Unreachable as error:
+            if error.kind == "late":
+                self._missed = time.monotonic()
+                self._tell_once(f"The daemon gives no sign of life, so it is not asked. {_WHAT_TO_DO}")
+            return error.kind != "late"  # the others are told by who asks
+        return True
 
     def _ask(self, method: str, path: str, body: Json, seconds: float) -> Json:
         given = {name: value for name, value in body.items() if value is not None}
@@ -360,28 +403,41 @@ class Client:
         else:
             target, data = path, _encoded(given)
         status, answer = ask(self._socket, method, target, data, seconds)
-        self._about_daemon()
+        self._heard = time.monotonic()
+        self._look_at_daemon()
         return _answer(status, answer)
 
-    def _about_daemon(self) -> Json:
-        """What it wrote about itself, looked at once."""
-        if self._daemon is None:
-            try:
-                said = json.loads((self.home.private / "daemon.json").read_bytes())
-            except (OSError, ValueError, RecursionError):
-                return {}
-            self._daemon = said if isinstance(said, dict) else {}
-            if self._daemon.get("version", VERSION) != VERSION:
-                self._warn(
-                    f"The daemon of this home is tacit {self._daemon['version']}, and this is {VERSION}. "
-                    "Start it anew with: tacit stop, then tacit serve"
-                )
-        return self._daemon
+    def _look_at_daemon(self) -> None:
+        """At what it wrote about itself, when that is new."""
+        file = self.home.private / "daemon.json"
+        try:
+            info = file.stat()
+            if self._daemon_stamp == (info.st_mtime_ns, info.st_ino):
+                return
+            said = json.loads(file.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return
+        self._daemon_stamp = info.st_mtime_ns, info.st_ino
+        self._daemon = said if isinstance(said, dict) else {}
+        if (version := self._daemon.get("version", VERSION)) != VERSION:
+            self._tell_once(
+                f"The daemon of this home is tacit {version}, and this is {VERSION}. "
+                "Start it anew with: tacit stop, then tacit serve"
+            )
 
-    def _time_of(self, body: Json) -> float:
-        """Seconds that a turn is waited for."""
-        given = body.get("deadline_ms", self._about_daemon().get("deadline_ms"))
-        return (given if isinstance(given, int) else _DEADLINE_MS) / 1000 + _GRACE
+    def _tell_once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self._warn(text)
+
+    def _end_of(self, body: Json) -> float:
+        """Until when a turn is waited for."""
+        began = time.monotonic()
+        self._look_at_daemon()
+        given = body.get("deadline_ms")
+        if given is None:
+            given = self._daemon.get("deadline_ms") or _DEADLINE_MS
+        return began + (given if isinstance(given, int) else _DEADLINE_MS) / 1000 + _GRACE
 
     # ------------------------------------------------------------ in this process
 
@@ -416,18 +472,10 @@ class Client:
 
     def _drain(self, served: Served) -> None:
         """What hooks spooled comes before what is said now."""
-        from tacit.api import OPERATIONS
+        from tacit.api import take_spooled
 
-        if not spool.waiting(self.home.root):
-            return
-        runs = {one.name: one.run for one in OPERATIONS}
-
-        def take(record: spool.Record) -> None:
-            if record.operation not in runs:
-                raise UsageError(f"There is no operation {record.operation!r}.")
-            runs[record.operation](served, record.body)
-
-        spool.drain(self.home.root, take)
+        if spool.waiting(self.home.root):
+            spool.drain(self.home.root, lambda record: take_spooled(served, record))
 
 
 def _by(until: float, call: Callable[[], T]) -> T:
@@ -544,6 +592,8 @@ def _answer(status: int, data: bytes) -> Json:
 def _as_error(error: Unreachable) -> TacitError:
     if error.kind == "late":
         return Busy(f"The daemon did not answer: {error}. {_WHAT_TO_DO}")
+    if error.kind == "gone":
+        return TacitError(f"There is no telling what was done: {error}. {_WHAT_TO_DO}")
     return TacitError(f"The daemon cannot be understood: {error}. {_WHAT_TO_DO}")
 
 

@@ -253,8 +253,8 @@ def _by_daemon(
     opening = _opening(memory, options.id)
     about = {name: getattr(opening, name) for name in ("session_key", "agent", "channel", "model")}
     at = options.at.isoformat() if options.at else None
-    client = Client(memory.home, warn=output.warn, recover=False)
-    return client.daemon(operation, {**about, "session_id": options.id, "at": at, **body})
+    with Client(memory.home, warn=output.warn, recover=False) as client:
+        return client.daemon(operation, {**about, "session_id": options.id, "at": at, **body})
 
 
 def _run_end(memory: Memory, options: argparse.Namespace) -> int:

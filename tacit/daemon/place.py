@@ -1,7 +1,7 @@
 """Who holds a home, and where that process can be asked.
 
     .tacit/daemon.lock    flocked by the daemon for as long as it lives; never deleted
-    .tacit/daemon.json    who that is: pid, started, version, socket, tcp
+    .tacit/daemon.json    who that is: pid, started, version, socket, tcp, deadline_ms
     .tacit/daemon.sock    where it listens (elsewhere when the path is too long for a socket)
     .tacit/daemon.token   what a caller by TCP must know
 
@@ -46,6 +46,7 @@ class Info(NamedTuple):
     version: str
     socket: str
     tcp: int | None
+    deadline_ms: int = 0  # of a turn that names none; 0: it did not say
 
 
 class Place:
@@ -55,6 +56,7 @@ class Place:
         self._home = home
         self._lock: int | None = None
         self._socket: tuple[str, int, int] | None = None
+        self._info: Info | None = None
 
     @property
     def socket_file(self) -> str:
@@ -93,6 +95,32 @@ class Place:
         may take it then, so this one must end."""
         return self._lock is not None and _same(self._lock, _lock(self._home))
 
+    def require_held(self) -> None:
+        """Nothing is answered from, and nothing kept in, a home that took the place of ours."""
+        if not self.holds():
+            raise HomeError(
+                f"The home of this daemon is not at {self._home.root} any more: it was moved, replaced or "
+                "removed. Name the home where it is now, and start its daemon with: tacit serve"
+            )
+
+    def moved_to(self) -> str:
+        """Where our home is by now; empty where that is its place, or nobody can tell."""
+        path = "" if self._lock is None else _path_of(self._lock)
+        if self._lock is None or not path or not _same(self._lock, path):
+            return ""
+        root = os.path.dirname(os.path.dirname(path))
+        return "" if root == os.path.realpath(self._home.root) else root
+
+    def is_bound(self) -> bool:
+        """Whether who looks for our socket finds it: somebody may have deleted it, or put another there."""
+        if self._socket is None:
+            return False
+        try:
+            found = os.lstat(self._socket[0])
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == self._socket[1:]
+
     def listen(self) -> socket.socket:
         """The bound socket, its mode 0600 from the start. What a dead daemon left is removed first."""
         if self._lock is None:
@@ -111,14 +139,22 @@ class Place:
         self._socket = (path, found.st_dev, found.st_ino)
         return bound
 
-    def announce(self, tcp: int | None = None) -> Info:
+    def announce(self, tcp: int | None = None, deadline_ms: int = 0) -> Info:
         """From now on others are told where to ask; call it when the server answers."""
         if self._lock is None:
             raise RuntimeError("take the place first")
         started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
         started = f"{started[:-2]}:{started[-2:]}"
-        info = Info(os.getpid(), started, VERSION, self.socket_file, tcp)
+        return self._tell(Info(os.getpid(), started, VERSION, self.socket_file, tcp, deadline_ms))
+
+    def announce_deadline(self, deadline_ms: int) -> None:
+        """Another one than at the start."""
+        if self._info is not None and self.holds():
+            self._tell(self._info._replace(deadline_ms=deadline_ms))
+
+    def _tell(self, info: Info) -> Info:
         files.replace(self._home.private / "daemon.json", json.dumps(info._asdict()).encode() + b"\n")
+        self._info = info
         return info
 
     def token(self) -> str:
@@ -141,7 +177,7 @@ class Place:
         if self._socket is not None:
             _remove_own(*self._socket)
         os.close(self._lock)  # last of all: whoever takes the home now finds nothing of ours
-        self._lock = self._socket = None
+        self._lock = self._socket = self._info = None
 
     def __enter__(self) -> Self:
         self.take()
@@ -173,13 +209,14 @@ def _announced(home: Home) -> Info | None:
         fd = os.open(_json(home), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(fd, "rb") as file:
             said = json.loads(file.read(_SIZE))
-        tcp = said["tcp"]
+        tcp, deadline_ms = said["tcp"], said.get("deadline_ms", 0)
         return Info(
             int(said["pid"]),
             str(said["started"]),
             str(said["version"]),
             str(said["socket"]),
             None if tcp is None else int(tcp),
+            int(deadline_ms),
         )
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
@@ -211,6 +248,15 @@ def _same(fd: int, path: str) -> bool:
         return os.path.samestat(os.fstat(fd), os.lstat(path))
     except OSError:
         return False
+
+
+def _path_of(fd: int) -> str:
+    """Where an open file is now, as the system tells; empty where it does not."""
+    with suppress(OSError):
+        if hasattr(fcntl, "F_GETPATH"):
+            return os.fsdecode(fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+        return os.readlink(f"/proc/self/fd/{fd}")
+    return ""
 
 
 def _own(folder: str) -> None:

@@ -15,15 +15,16 @@ from __future__ import annotations
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
 from datetime import datetime
 from typing import NamedTuple
 
-from tacit.api import OPERATIONS, Served
+from tacit.api import Served, take_spooled
 from tacit.app import load_config, parts_of
 from tacit.config import Config
 from tacit.daemon.log import Log
 from tacit.daemon.metrics import Metrics
-from tacit.errors import HomeError, TacitError, UsageError
+from tacit.errors import HomeError, TacitError
 from tacit.memory import Memory
 from tacit.memory.live import steady
 from tacit.memory.schedules import came_due
@@ -35,7 +36,6 @@ from tacit.store.listing import INDEXED
 from tacit.text.wire import Json
 from tacit.watch.due import Due
 
-SPOOLED = ("message", "tool", "end_session")  # what a host may leave in the spool
 _WAIT = 1.0  # seconds after which a thread looks again which job has its time
 _LONGEST_PAUSE = 300.0  # seconds between two tries of a job that fails
 _FIRST_DRAIN = 10.0  # seconds that what was spooled may take before the daemon answers
@@ -93,14 +93,18 @@ class Work:
         log: Log,
         *,
         reopened: Callable[[Config], Memory],
+        changed: Callable[[Config], None] = lambda config: None,
         clock: Callable[[], float] = steady,
         warn: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """`reopened`: the same home with another config, ready to answer. `warn`: for what an operator must
-        see, also where the log is gone with the home."""
+        """`reopened`: the same home with another config, ready to answer. `changed`: told of a config that is
+        in force from now on. `warn`: for what an operator must see, also where the log is gone with the
+        home."""
         self.served = served  # replaced when the config changes
         self._home: Home = served.memory.home
         self._log, self._reopened, self._clock, self._warn = log, reopened, clock, warn
+        self._changed = changed
+        self._serve = served.memory.config.serve  # as the server was made
         self._stop = threading.Event()
         self._turn_follower = threading.Event()
         self._wake = {name: threading.Event() for name in ("quick", "git")}
@@ -117,7 +121,6 @@ class Work:
         self._taken = 0
         self._drain_until: float | None = None
         self._noted = False
-        self._operations = {one.name: one for one in OPERATIONS if one.name in SPOOLED}
         self.jobs = [Ran(job, clock()) for job in self._table()]
 
     def _table(self) -> Iterator[Job]:
@@ -304,7 +307,14 @@ class Work:
             self._turn_follower.set()
         if "searcher" in old.__dict__:
             old.searcher.close()
-        self._log.say("info", "config_reloaded")
+        self._changed(config)
+        self._log.say("info", "config_reloaded", waits=" ".join(self._wait_for_restart()))
+
+    def _wait_for_restart(self) -> list[str]:
+        """Settings that were changed, and that the server is made of."""
+        now = self.served.memory.config.serve
+        names = [one.name for one in fields(now)]
+        return [f"serve.{name}" for name in names if getattr(now, name) != getattr(self._serve, name)]
 
     # ------------------------------------------------------------ what hosts left in the spool
 
@@ -318,7 +328,7 @@ class Work:
         def take(record: spool.Record) -> None:
             if self._stop.is_set() or (self._drain_until is not None and self._clock() > self._drain_until):
                 raise Enough
-            self._take(record)
+            take_spooled(self.served, record)
 
         done = spool.drain(self._home.root, take)
         self._taken += done.taken
@@ -329,15 +339,6 @@ class Work:
         if done.stopped is not None and not isinstance(done.stopped, Enough):
             raise done.stopped
         return ""
-
-    def _take(self, record: spool.Record) -> None:
-        operation = self._operations.get(record.operation)
-        if operation is None:
-            raise UsageError(f"{record.operation[:40]!r} is nothing that waits for a daemon.")
-        try:
-            operation.run(self.served, record.body)
-        except HomeError as error:
-            raise OSError(str(error)) from error  # a home that is gone for a while refuses nothing for ever
 
     # ------------------------------------------------------------ sessions
 
@@ -421,6 +422,9 @@ class Work:
         if self._is_gone:
             return [f"There is no home at {self._home.root} any more. It goes on when it is back."]
         found = [self._config_trouble] if self._config_trouble else []
+        if waits := self._wait_for_restart():
+            names = ", ".join(waits)
+            found.append(f"In force only after a restart (tacit stop, then tacit serve): {names}.")
         if self._following not in ("", _NOT_YET):
             found.append(f"Files are not followed, so turns look for changes themselves: {self._following}.")
         found += [f"The job {ran.job.name} fails: {ran.error}" for ran in self.jobs if ran.failures]

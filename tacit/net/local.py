@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from typing import Literal, TypeAlias
 
     # nobody: nothing listens there. foreign: somebody else does. late: there was no answer in time.
-    # garbage: what came is no answer, or less than one.
-    Kind: TypeAlias = Literal["nobody", "foreign", "late", "garbage"]
+    # gone: it went away before its answer was whole; nobody knows what it did. garbage: what came is none.
+    Kind: TypeAlias = Literal["nobody", "foreign", "late", "gone", "garbage"]
 
 SOCKET = ".tacit/daemon.sock"
 _LONGEST = 100  # bytes of a path; systems allow 104 or 108
@@ -27,6 +27,7 @@ _SHORT = "/tmp"  # noqa: S108 - always the same one: see socket_path
 _HEAD = 65_536  # bytes of a status line with its headers
 _PIECE = 262_144
 _PAUSE = 0.002  # seconds between two tries where too many wait to be let in
+_GONE = "the daemon went away before it answered"
 
 
 class Unreachable(OSError):
@@ -115,10 +116,27 @@ def ask(
         raise Unreachable("late", f"there was no answer within {seconds:.3g} seconds") from None
     except Unreachable:
         raise
+    except ConnectionError:
+        raise Unreachable("gone", _GONE) from None
     except (OSError, ValueError) as error:
         raise Unreachable("garbage", f"the connection broke: {error}") from None
     finally:
         line.close()
+
+
+def listens(path: str, seconds: float) -> bool:
+    """Whether anybody of ours is there, also one that is too busy, or too ill, to answer."""
+    line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        _require_own(path)
+        _connect(line, path, time.monotonic() + seconds)
+    except TimeoutError:
+        return True  # so many wait at its door
+    except Unreachable:
+        return False
+    finally:
+        line.close()
+    return True
 
 
 def _request(method: str, target: str, body: bytes) -> bytes:
@@ -186,7 +204,7 @@ def _head(line: _socket.socket, until: float) -> tuple[bytes, bytes]:
             raise Unreachable("garbage", "the answer does not begin as one")
         piece = _receive(line, until)
         if not piece:
-            raise Unreachable("garbage", "the connection was closed before there was an answer")
+            raise Unreachable("gone", _GONE)
         data += piece
         if not b"HTTP/1.".startswith(data[:7]):
             raise Unreachable("garbage", "what came is no answer of a daemon")
@@ -219,7 +237,7 @@ def _body(line: _socket.socket, until: float, data: bytearray, most: int, to_the
         if not piece and to_the_end:
             break
         if not piece:
-            raise Unreachable("garbage", "the answer broke off")
+            raise Unreachable("gone", "the daemon went away in the middle of its answer")
         data += piece
     return bytes(data if to_the_end else data[:most])
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -20,7 +22,7 @@ import pytest
 
 import tacit as product
 from tacit import app
-from tacit.client import Client, connect
+from tacit.client import Client, Kept, connect
 from tacit.errors import Busy, HomeError, SessionError, TacitError, UsageError
 from tacit.memory import Memory
 from tacit.model.context import Compiled
@@ -30,8 +32,20 @@ from tacit.model.turns import Message, ToolCall
 from tacit.net.local import socket_path
 from tacit.store import spool
 from tests.client.serving import serving
-from tests.memory.homes import GROUP, OWNER, OWNER_DM, QUESTION, STRANGER, everything, notice_codes
-from tests.net.fake import Behave, answers, drips, floods, hangs, listening, resets, sends
+from tests.conftest import eventually
+from tests.daemon.served import serving as daemon
+from tests.memory.homes import (
+    GROUP,
+    OWNER,
+    OWNER_DM,
+    OWNERS,
+    QUESTION,
+    STRANGER,
+    everything,
+    notice_codes,
+    settle,
+)
+from tests.net.fake import Behave, answers, drips, floods, hangs, listening, read_request, resets, sends
 
 AT = datetime(2026, 3, 10, 9, 30, tzinfo=UTC)
 LONG = 30.0  # seconds: a slow machine must not change what a turn holds
@@ -210,6 +224,7 @@ def test_client_receipts_are_the_same_and_found_by_their_id(garden: Path) -> Non
 @pytest.mark.parametrize("served", [True, False])
 def test_client_errors_are_the_same(garden: Path, served: bool) -> None:
     with at(garden) as client:
+        client.look(QUESTION)
 
         def wrong() -> None:
             with pytest.raises(UsageError, match="robot"):
@@ -222,6 +237,9 @@ def test_client_errors_are_the_same(garden: Path, served: bool) -> None:
                 client.look(7)  # type: ignore[arg-type]
             with pytest.raises(TypeError, match="colour"):
                 client.turn("x", colour="red")
+            with pytest.raises(TacitError):
+                client.find("water", Scope(audience="nobody"))  # type: ignore[arg-type]
+            assert len(client.receipts(-1)) == 1
 
         if served:
             with serving(garden):
@@ -234,7 +252,7 @@ def test_client_health_says_whether_there_is_a_daemon(garden: Path) -> None:
     with at(garden) as client:
         spool.add(garden, "message", {"text": "x"})
         health = client.health()
-        assert (health["status"], health["spooled"]) == ("no daemon", 1)
+        assert (health["status"], health["spool"]) == ("no daemon", 1)
         with serving(garden):
             assert client.health()["status"] == "ok"
 
@@ -261,24 +279,50 @@ def test_client_a_bad_daemon_breaks_no_turn(garden: Path, behave: Behave) -> Non
 @pytest.mark.parametrize("behave", BAD.values(), ids=BAD)
 def test_client_a_bad_daemon_is_an_error_that_says_what_to_do(garden: Path, behave: Behave) -> None:
     with behaving(garden, behave), at(garden, patience=0.3) as client:
-        calls: list[Callable[[], object]] = [
-            lambda: client.find("water"),
-            lambda: client.look("water"),
-            lambda: client.message("user", "x"),
-            client.receipts,
-            client.end_session,
-        ]
+        calls: list[Callable[[], object]] = [lambda: client.message("user", "x"), client.end_session]
+        if behave not in (hangs, drips):
+            calls += [lambda: client.find("water"), lambda: client.look("water"), client.receipts]
         for call in calls:
             with pytest.raises(TacitError) as caught:
                 call()
             assert str(caught.value)
 
 
-def test_client_a_turn_is_given_up_at_its_deadline(garden: Path) -> None:
-    with behaving(garden, hangs), at(garden) as client:
-        compiled = client.turn(QUESTION, seconds=0.1)
+@pytest.mark.parametrize("behave", [hangs, drips], ids=["hangs", "drips"])
+def test_client_who_reads_does_not_wait_for_a_daemon_without_a_sign_of_life(
+    garden: Path, behave: Behave, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tacit.client._LOOK", 0.1)
+    told: list[str] = []
+    with at(garden, warn=told.append) as client:
+        client.turn(QUESTION, seconds=LONG)
+        with behaving(garden, behave):
+            assert client.find("water").hits
+            opened = client._here
+            assert opened is not None
+            assert client.look(QUESTION).text
+            assert len(client.receipts()) == 2
+            assert client._here is opened
+    assert len(told) == 1
+    assert "no sign of life" in told[0]
+    assert "tacit stop" in told[0]
+
+
+def waited(compiled: Compiled) -> float:
+    """Seconds in which a daemon did not answer, by the notice of a turn."""
     assert compiled.receipt.skipped == "deadline"
-    assert "within 0.35 seconds" in compiled.receipt.notices[0].text
+    found = re.search(r"no answer within (\S+) seconds", compiled.receipt.notices[0].text)
+    assert found is not None
+    return float(found[1])
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["", "and the home is open here"])
+def test_client_a_turn_is_given_up_at_its_deadline(garden: Path, is_open: bool) -> None:
+    with at(garden) as client:
+        if is_open:
+            assert client.find("water").hits
+        with behaving(garden, hangs):
+            assert waited(client.turn(QUESTION, seconds=0.2)) <= 0.25
 
 
 def test_client_a_home_that_takes_long_to_open_is_open_for_the_next_turn(
@@ -336,7 +380,6 @@ def test_client_waits_for_a_daemon_that_is_busy_for_a_moment(garden: Path) -> No
     [
         ("usage", b"400 Bad", UsageError),
         ("session", b"500 Oh", SessionError),
-        ("home", b"500 Oh", HomeError),
         ("timeout", b"504 Late", Busy),
         ("something new", b"500 Oh", TacitError),
     ],
@@ -351,6 +394,56 @@ def test_client_errors_of_a_daemon_are_ours(
         pytest.raises(kind, match="So it is"),
     ):
         client.find("water")
+
+
+def test_client_a_daemon_whose_home_is_gone_is_that_of_another_place(garden: Path) -> None:
+    body = json.dumps({"error": {"code": "home", "message": "It is gone."}}).encode()
+    with behaving(garden, answers(body, b"500 Oh")), at(garden) as client:
+        assert client.find("water").hits
+        assert client.message("user", "x", session_id="ses_t").number == 1
+        assert QUESTION in client.turn(QUESTION, seconds=LONG).text
+        shutil.move(garden, garden.with_name("moved"))
+    with pytest.raises(HomeError):
+        client.find("water")
+
+
+def test_client_what_was_told_to_a_daemon_that_went_away_is_kept_once(garden: Path) -> None:
+    """It kept the message, and died before it said so."""
+    told: list[bytes] = []
+
+    def keeps_and_dies(line: Any, over: threading.Event) -> None:
+        body = json.loads(read_request(line).partition(b"\r\n\r\n")[2])
+        told.append(body["id"])
+        with product_client(garden) as other:
+            other._run_here("message", body)
+
+    with at(garden) as client:
+        with behaving(garden, keeps_and_dies):
+            saying = threading.Thread(target=lambda: kept.append(client.message("user", "Once")))
+            kept: list[Kept] = []
+            saying.start()
+            assert eventually(lambda: len(told) >= 2)
+        saying.join(GENEROUS)
+        assert [(one.number, one.again) for one in kept] == [(1, True)]
+        assert len(set(told)) == 1
+        assert kept[0].path is not None
+    assert texts_in(garden, kept[0].path) == ["Once"]
+
+
+def product_client(root: Path) -> Client:
+    return at(root, recover=False)
+
+
+def texts_in(root: Path, path: str) -> list[str]:
+    return [turn.text for turn in product.open(root).transcript(path).turns if isinstance(turn, Message)]
+
+
+@pytest.mark.parametrize("served", [True, False])
+def test_client_a_long_message_is_kept_either_way(garden: Path, served: bool) -> None:
+    with serving(garden) if served else nullcontext(), at(garden) as client:
+        kept = client.message("user", "long " * 300_000)
+    assert kept.path is not None
+    assert len(texts_in(garden, kept.path)[0]) > 1_499_000
 
 
 def test_client_does_itself_what_an_older_daemon_does_not_know(garden: Path) -> None:
@@ -385,9 +478,18 @@ def test_client_passes_over_fields_that_it_does_not_know(garden: Path) -> None:
 
 
 def test_client_takes_the_time_of_a_turn_from_the_daemon(garden: Path) -> None:
-    (garden / ".tacit" / "daemon.json").write_text('{"deadline_ms": 100}')
-    with behaving(garden, hangs), at(garden) as client:
-        assert "within 0.35 seconds" in client.turn(QUESTION).receipt.notices[0].text
+    """From a real one: it says so at its start, and again when the config changes."""
+    settle(garden, f"{OWNERS}inject: {{deadline_ms: 900}}\n")
+    with daemon(garden) as process, at(garden) as client:
+        process.popen.send_signal(signal.SIGSTOP)
+        assert 0.5 < waited(client.turn(QUESTION)) <= 0.95
+        process.popen.send_signal(signal.SIGCONT)
+        settle(garden, f"{OWNERS}inject: {{deadline_ms: 100}}\n")
+        process.popen.send_signal(signal.SIGHUP)
+        assert eventually(lambda: '"deadline_ms": 100' in (garden / ".tacit/daemon.json").read_text())
+        process.popen.send_signal(signal.SIGSTOP)
+        assert waited(client.turn(QUESTION)) <= 0.15
+        process.popen.send_signal(signal.SIGCONT)
 
 
 def test_client_a_socket_that_was_left_behind_is_nobody(garden: Path) -> None:
@@ -434,6 +536,14 @@ def test_client_what_hooks_spooled_comes_before_what_is_said_now(garden: Path) -
         assert client.message("user", "three", session_id="ses_t").number == 3
         assert client.message("user", "two", session_id="ses_t", id="id1").again
     assert spool.waiting(garden) == 0
+
+
+def test_client_takes_nothing_from_the_spool_but_what_was_said(garden: Path) -> None:
+    spool.add(garden, "turn", {"message": "nothing for the spool"})
+    spool.add(garden, "message", {"session_id": "ses_t", "text": "one"})
+    with at(garden) as client:
+        assert client.message("user", "two", session_id="ses_t").number == 2
+    assert (spool.waiting(garden), spool.set_aside(garden)) == (0, 1)
 
 
 def test_client_a_home_that_goes_away_breaks_no_turn(garden: Path) -> None:

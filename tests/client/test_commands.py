@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -103,6 +104,18 @@ def test_commands_that_read_say_the_same_with_and_without_a_daemon(another: Call
     assert "PROCEDUREWORD" in alone["compile"][1]
     assert "SECRETWORD" in alone["compile"][1]
     assert "SECRETWORD" not in alone["compile for a stranger"][1]
+
+
+def test_commands_that_read_do_not_wait_for_a_daemon_that_was_stopped(garden: Path) -> None:
+    tacit = Tacit(garden)
+    with serving(garden) as daemon:
+        daemon.popen.send_signal(signal.SIGSTOP)
+        for command in (("search", QUESTION), ("compile", QUESTION)):
+            done = tacit(*command, timeout=PATIENCE / 2)
+            assert done.code == 0
+            assert "PROCEDUREWORD" in done.stdout
+            assert done.stderr.count("no sign of life") == 1
+        daemon.popen.send_signal(signal.SIGCONT)
 
 
 def test_commands_explain_each_others_turns(garden: Path) -> None:

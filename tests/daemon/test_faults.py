@@ -199,6 +199,40 @@ def test_fault_a_daemon_that_is_killed_in_the_middle_of_a_turn_is_answered_for_a
     assert life == ["started", "started", "stopped"]  # nobody was there to say that the first one ended
 
 
+def has_grown(some: list[str], to: int) -> bool:
+    return len(some) > to
+
+
+def test_fault_what_a_client_says_around_kills_is_kept_once_and_in_order(garden: Path) -> None:
+    """No call fails, whenever the daemon dies; what it did not get to is kept without it."""
+    over = threading.Event()
+    wanted: list[str] = []
+    failed: list[Exception] = []
+
+    def talk() -> None:
+        with connect(garden, warn=lambda text: None) as client:
+            while not over.is_set():
+                wanted.append(f"Said {len(wanted)}")
+                try:
+                    client.message("user", wanted[-1], session_id="ses_f")
+                except Exception as error:  # noqa: BLE001 - it is looked at by the test
+                    failed.append(error)
+
+    talking = threading.Thread(target=talk)
+    talking.start()
+    try:
+        for _ in range(3):
+            with serving(garden) as process:
+                assert eventually(partial(has_grown, wanted, len(wanted) + 30))
+                process.popen.kill()
+                process.popen.wait()
+    finally:
+        over.set()
+        talking.join(PATIENCE)
+    assert failed == []
+    assert said_in(garden) == wanted
+
+
 def test_fault_what_hooks_say_around_a_kill_is_kept_once_and_in_order(garden: Path) -> None:
     """Each by a process of its own. What was acknowledged, what was spooled and what was cut off: all of it
     is there after the next start."""

@@ -7,19 +7,24 @@ import shutil
 import signal
 import socket
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import tacit as product
+from tacit.client import connect
 from tacit.daemon.main import notify
-from tacit.daemon.place import running
+from tacit.daemon.place import Info, running
 from tacit.model.turns import Message
+from tacit.net.local import ask, socket_path
 from tacit.store import spool, transcripts
 from tacit.store.home import CONFIG, Home
-from tests.conftest import GitLog, eventually
+from tests.conftest import GitLog, Tacit, eventually
+from tests.daemon.conftest import request
 from tests.daemon.served import PATIENCE, Process, answers, serving
+from tests.memory.homes import QUESTION, write
 
 
 def said(home: Path) -> list[str]:
@@ -107,10 +112,41 @@ def test_a_hangup_reads_the_config_again_and_the_process_serves_on(home: Path) -
         (home / CONFIG).write_text("capture: [\n")
         assert eventually(lambda: "settings from before hold" in str(process.ask("GET", "/v1/health")))
         assert process.message("psst")["session_id"] == ""
+        (home / CONFIG).write_text("serve: {workers: 7, waiting: 3}\n")
+        assert eventually(lambda: "serve.workers, serve.waiting" in str(process.ask("GET", "/v1/health")))
+        assert "after a restart" in str(process.ask("GET", "/v1/health")["problems"])
         code, errors = process.end()
         assert code == 0
         assert "settings from before hold" in errors
     assert said(home) == ["kept"]
+
+
+def test_a_changed_deadline_is_that_of_the_next_turn(home: Path) -> None:
+    """10 ms are too short for a body that takes longer to arrive, and a minute is not."""
+
+    def slow_turn() -> str:
+        with socket.socket(socket.AF_UNIX) as line:
+            line.settimeout(PATIENCE)
+            line.connect(socket_path(str(home)))
+            asked = request("POST", "/v1/turn", b'{"message":"x"}', {"Connection": "close"})
+            line.sendall(asked[:-1])
+            time.sleep(0.1)
+            line.sendall(asked[-1:])
+            return b"".join(iter(lambda: line.recv(65536), b"")).decode()
+
+    (home / CONFIG).write_text("inject: {deadline_ms: 60000}\n")
+    with serving(home) as process:
+        assert "deadline was over" not in slow_turn()
+        (home / CONFIG).write_text("inject: {deadline_ms: 10}\n")
+        process.popen.send_signal(signal.SIGHUP)
+        assert eventually(lambda: bool(named(home, "config_reloaded")))
+        assert "Its deadline was over when all of the request was here" in slow_turn()
+        assert running(Home(home)) == info_of(home)
+        assert process.end()[0] == 0
+
+
+def info_of(home: Path) -> Info:
+    return Info(**json.loads((home / ".tacit/daemon.json").read_text()))
 
 
 def test_a_daemon_whose_private_folder_was_taken_away_ends_and_another_can_begin(home: Path) -> None:
@@ -124,6 +160,72 @@ def test_a_daemon_whose_private_folder_was_taken_away_ends_and_another_can_begin
         again.message("after")
         again.end()
     assert sorted(said(home)) == ["after", "before"]
+
+
+def events(home: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (home / ".tacit/daemon.log").read_text().splitlines()]
+
+
+def named(home: Path, event: str) -> list[dict[str, object]]:
+    return [line for line in events(home) if line["event"] == event]
+
+
+def test_a_daemon_whose_home_was_moved_answers_nobody_wrongly_and_ends(home: Path) -> None:
+    """Neither for the home that it had, nor for another one that is put in its place."""
+    write(home, "knowledge/reference/soul.md", "# Soul\n\nThe zebra has a soul.\n")
+    moved = home.with_name("moved")
+    with serving(home) as process, connect(home, warn=print) as client:
+        client.message("user", "before", session_id="ses_m")
+        assert [hit.path for hit in client.find("zebra").hits]
+        home.rename(moved)
+        found = Tacit(moved)("search", "zebra")
+        assert (found.code, found.stderr) == (0, "")
+        assert "knowledge/reference/soul.md" in found.stdout
+        with connect(moved, warn=print) as there:
+            assert QUESTION in there.turn(QUESTION, seconds=PATIENCE).text
+        status, answer = ask(socket_path(str(moved)), "POST", "/v1/search", b'{"query": "zebra"}', PATIENCE)
+        assert (status, json.loads(answer)["error"]["code"]) == (500, "home")
+        _, errors = process.popen.communicate(timeout=PATIENCE)
+        assert process.popen.returncode == 1
+        assert f"was moved to {moved}" in errors
+    assert named(moved, "moved")[0]["to"] == str(moved)
+    assert not home.exists()
+    with serving(moved) as again:
+        assert again.message("after", session_id="ses_m")["number"] == 2
+
+
+@pytest.mark.parametrize("how", ["deleted", "another's", "a file"])
+def test_a_socket_that_is_not_ours_any_more_is_made_anew(home: Path, how: str) -> None:
+    path = home / ".tacit/daemon.sock"
+    with serving(home) as process, socket.socket(socket.AF_UNIX) as other:
+        path.unlink()
+        if how == "another's":
+            other.bind(str(path))
+        if how == "a file":
+            path.write_text("in the way")
+            assert eventually(lambda: named(home, "socket_lost"))
+            path.unlink()
+        assert eventually(lambda: answers(home))
+        assert process.message("still here")["number"] == 1
+        assert len(named(home, "socket_anew")) == 1
+        assert mode(path) == 0o600
+        assert process.end()[0] == 0
+    assert not path.exists()
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_an_index_that_was_broken_before_the_start_is_in_the_log(home: Path) -> None:
+    with serving(home) as process:
+        process.end()
+    for file in (home / ".tacit").glob("memory.db*"):
+        file.write_bytes(b"this is no index" * 300)
+    with serving(home) as process:
+        process.end()
+    [line] = named(home, "index")
+    assert "set aside" in str(line["odd"])
 
 
 def test_a_home_that_is_gone_for_a_while_ends_nothing(home: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tacit.net import local
-from tacit.net.local import Unreachable, ask, prepare, socket_path
+from tacit.net.local import Unreachable, ask, listens, prepare, socket_path
 from tests.net.fake import (
     Behave,
     answers,
@@ -199,13 +199,10 @@ def test_an_answer_may_be_written_in_several_ways(at: Path, data: bytes) -> None
 @pytest.mark.parametrize(
     "data",
     [
-        b"",
         b"\xff\xfe<html>\n",
         b'{"context": "x"}\n',
-        b"HTTP/1.1",
         b"HTTP/1.1 \r\n\r\n{}",
         b"HTTP/1.1 abc OK\r\n\r\n{}",
-        b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{}",
         b"HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\n{}",
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
         b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 30 + b"\r\n\r\n{}",
@@ -219,9 +216,31 @@ def test_what_is_no_answer_is_garbage(at: Path, data: bytes) -> None:
         assert unreachable(path).kind == "garbage"
 
 
-def test_a_connection_that_breaks_is_garbage(at: Path) -> None:
-    with listening(at, resets) as path:
-        assert unreachable(path).kind == "garbage"
+@pytest.mark.parametrize(
+    "behave",
+    [
+        sends(b""),
+        sends(b"HTTP/1.1"),
+        sends(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{}"),
+        resets,
+    ],
+    ids=["no answer", "half a line", "half a body", "a reset"],
+)
+def test_who_breaks_off_went_away(at: Path, behave: Behave) -> None:
+    with listening(at, behave) as path:
+        error = unreachable(path)
+    assert error.kind == "gone"
+    assert "the daemon went away" in str(error)
+
+
+def test_who_listens_is_there_also_when_it_never_answers_or_lets_nobody_in(at: Path) -> None:
+    assert not listens(str(at), GENEROUS)
+    with socket.socket(socket.AF_UNIX) as never:
+        never.bind(str(at))
+        assert not listens(str(at), GENEROUS)  # left behind
+        never.listen(0)
+        assert listens(str(at), GENEROUS)
+        assert all(listens(str(at), SHORT) for _ in range(3))  # until its door is crowded
 
 
 @pytest.mark.parametrize("behave", [floods, answers(b"x" * 2000)], ids=["without an end", "and says so"])
