@@ -174,6 +174,7 @@ class Conversations:
     def _keep(
         self, about: About, record: str, at: datetime | None, put: Callable[[Session, datetime], int]
     ) -> Kept:
+        record = _of_key(about, record)
         self._memory.home.require()  # an empty folder where a disk was is no place to keep anything
         if not self._is_kept(about):
             return _UNKEPT
@@ -427,6 +428,7 @@ class Conversations:
         """Seal now; the commit follows in `commit_ended`. None: nothing was said. Ending again gives the
         same answer. `record`: as of a message, so that an end that is sent again cannot end the session
         that began after it."""
+        record = _of_key(about, record)
         self._memory.home.require()
         if record and (before := self._ended_by(record)):
             return before
@@ -589,6 +591,11 @@ class _Entered:
     def __exit__(self, *error: object) -> None:
         assert self._held is not None
         self._held.line.__exit__()
+
+
+def _of_key(about: About, record: str) -> str:
+    """A host may count the messages of each chat from one: an id is one of its session key."""
+    return f"{about.session_key}\0{record}" if record else ""
 
 
 def _same_moment(one: datetime, noted: str) -> bool:

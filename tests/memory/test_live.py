@@ -365,6 +365,14 @@ def test_the_same_id_is_kept_once(home: Path, talking: Conversations) -> None:
     assert said(home) == ["hello", "hello"]
 
 
+def test_an_id_counts_in_its_own_session_key_since_hosts_count_in_each_chat_anew(
+    home: Path, talking: Conversations
+) -> None:
+    assert not talking.message(MAIN, "user", "one", record="1").again
+    assert not talking.message(HOST, "user", "two", record="1").again
+    assert sorted(said(home)) == ["one", "two"]
+
+
 @pytest.mark.parametrize("about", [MAIN, HOST])
 @pytest.mark.parametrize("at", [None, WITHOUT_ZONE, datetime.now(UTC)])
 def test_an_id_is_known_to_the_next_process_also_after_the_end(
@@ -408,7 +416,9 @@ def test_a_crash_before_the_record_is_written_does_not_make_its_id_known(
         patch.setattr("tacit.capture.Session.message", killed)  # the id is noted by then
         with pytest.raises(Killed):
             live.message(HOST, "user", "two", record="r2")
-    assert RecordIds(Home(home)).find("r2") == Noted("host-1", 2, memory_of(live).moment().isoformat())
+    assert RecordIds(Home(home)).find(f"{HOST.session_key}\0r2") == Noted(
+        "host-1", 2, memory_of(live).moment().isoformat()
+    )
     crash(live)
     clock.pass_by(milliseconds=1)
     live = begun(home, clock)
