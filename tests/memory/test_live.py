@@ -368,7 +368,7 @@ def test_the_same_id_is_kept_once(home: Path, talking: Conversations) -> None:
 def test_an_id_counts_in_its_own_session_key_since_hosts_count_in_each_chat_anew(
     home: Path, talking: Conversations
 ) -> None:
-    assert not talking.message(MAIN, "user", "one", record="1").again
+    assert not talking.message(OURS, "user", "one", record="1").again
     assert not talking.message(HOST, "user", "two", record="1").again
     assert sorted(said(home)) == ["one", "two"]
 
