@@ -1,7 +1,8 @@
 """The operations of a home, each listed once: what it is called, how it is asked, what it answers.
 
 The daemon serves them over HTTP, the client asks a daemon for them or runs them itself. A request is a JSON
-object, an answer too. What is wrong with a request is a UsageError that names the field.
+object, an answer too. What is wrong with a request is a UsageError that names the field; but whoever the
+session and the sender are said to be, if that cannot be read it is nobody we know, and never the owner.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from tacit.errors import UsageError
 from tacit.memory import Memory
 from tacit.memory.live import About, Conversations, Kept
-from tacit.memory.request import MAIN, Request
+from tacit.memory.request import Request
 from tacit.memory.schedules import came_due, take_due
 from tacit.model.context import Receipt
-from tacit.model.search import AUDIENCES, CATEGORIES, EVERYTHING, Audience, Scope
+from tacit.model.search import AUDIENCES, CATEGORIES, EVERYTHING, Scope
 from tacit.model.topics import Event
-from tacit.sessions.rules import Profile
+from tacit.net.event import in_our_words
+from tacit.sessions.agents import meant_key
+from tacit.sessions.classify import MAIN
+from tacit.sessions.rules import Profile, sender_of
 from tacit.store import receipts, spool
 from tacit.text.receipts import as_dict
 from tacit.text.wire import Json, compiled_form, found_form
@@ -51,18 +55,19 @@ def turn(served: Served, body: Body) -> Json:
     """`lane`: prompt (default) for the whole prompt, runtime for what the host lacks."""
     lane = _choice(body, "lane", ("prompt", "runtime"), "prompt")
     take = served.memory.inject if lane == "runtime" else served.memory.turn
+    who = _who(body)
     compiled = take(
-        _text(body, "message"),
-        session_key=_text(body, "session_key", MAIN),
-        agent=_text(body, "agent") or None,
+        _text(in_our_words(body), "message"),
+        session_key=who.session_key,
+        agent=who.agent,
         history=_list(body, "history"),
         budget=_whole(body, "budget"),
         event=_event(body.get("event")),
         paths=_texts(body, "paths"),
         wake=_texts(body, "wake"),
-        sender=_text(body, "sender"),
-        trigger=_text(body, "trigger"),
-        session_id=_text(body, "session_id"),
+        sender=who.sender,
+        trigger=who.trigger,
+        session_id=who.session_id,
         tool=_text(body, "tool"),
         seconds=_seconds(body),
     )
@@ -71,18 +76,19 @@ def turn(served: Served, body: Body) -> Json:
 
 def look(served: Served, body: Body) -> Json:
     """A turn to look at: it counts as none, and takes the time it needs. `at`: as the home was then."""
+    who = _who(body)
     request = Request(
-        _text(body, "message"),
-        _text(body, "session_key", MAIN),
-        _text(body, "agent") or None,
+        _text(in_our_words(body), "message"),
+        who.session_key,
+        who.agent,
         history=_list(body, "history"),
         budget=_whole(body, "budget"),
         event=_event(body.get("event")),
         paths=_texts(body, "paths"),
         wake=_texts(body, "wake"),
         lane=_choice(body, "lane", ("prompt", "runtime"), "prompt"),
-        sender=_text(body, "sender"),
-        trigger=_text(body, "trigger"),
+        sender=who.sender,
+        trigger=who.trigger,
     )
     compiled = served.memory.turns.look(request, _text(body, "at") or None)
     return compiled_form(compiled, full=bool(body.get("full")))
@@ -90,13 +96,14 @@ def look(served: Served, body: Body) -> Json:
 
 def bootstrap(served: Served, body: Body) -> Json:
     """`files`: the host's own list. The answer has a fresh one; `files` is null where the host gave none."""
+    who = _who(body)
     done = served.memory.bootstrapped(
-        _text(body, "session_key", MAIN),
+        who.session_key,
         body.get("files"),
         _text(body, "workspace") or None,
-        agent=_text(body, "agent") or None,
-        sender=_text(body, "sender"),
-        trigger=_text(body, "trigger"),
+        agent=who.agent,
+        sender=who.sender,
+        trigger=who.trigger,
     )
     receipt = done.receipt
     return {
@@ -113,7 +120,7 @@ def bootstrap(served: Served, body: Body) -> Json:
 
 def search(served: Served, body: Body) -> Json:
     """In what a session may see; without a session key the owner asks."""
-    scope = EVERYTHING if body.get("session_key") is None else _profile(served, body).scope
+    scope = _profile(served, _who(body)).scope if _names_session(body) else EVERYTHING
     category = _choice(body, "category", ("", *CATEGORIES), "")
     if category:
         scope = replace(scope, categories=(category,))
@@ -121,20 +128,56 @@ def search(served: Served, body: Body) -> Json:
     return found_form(served.memory.find(_text(body, "query"), scope, _limited(limit, 10)))
 
 
-def _profile(served: Served, body: Body) -> Profile:
-    """Of the session that the request names."""
-    return served.memory.profile_of(
-        _text(body, "session_key"),
-        agent=_text(body, "agent") or None,
-        sender=_text(body, "sender"),
-        trigger=_text(body, "trigger"),
+def find(served: Served, body: Body) -> Json:
+    """As `search`, for the owner, with all filters."""
+    if _names_session(body):
+        raise UsageError(
+            "'session_key' is not for /v1/find, where the owner asks. What a session may see: ask /v1/search."
+        )
+    scope = _scope(body.get("scope"))
+    return found_form(served.memory.find(_text(body, "query"), scope, _limited(_whole(body, "limit"), 10)))
+
+
+# ---------------------------------------------------------------- who asks
+
+
+class _Who(NamedTuple):
+    """Which session a request is about, and who writes in it."""
+
+    session_key: str
+    agent: str | None
+    sender: str
+    trigger: str
+    session_id: str
+
+
+def _who(body: Body) -> _Who:
+    said = in_our_words(body)
+    return _Who(
+        session_key_of(body),
+        _text(said, "agent") or None,
+        sender_of(said.get("sender")),
+        _text(said, "trigger"),
+        _text(said, "session_id"),
     )
 
 
-def find(served: Served, body: Body) -> Json:
-    """As `search`, for the owner, with all filters."""
-    scope = Scope(**_scope(body.get("scope") or {}))
-    return found_form(served.memory.find(_text(body, "query"), scope, _limited(_whole(body, "limit"), 10)))
+def session_key_of(body: Body) -> str:
+    """Also of a request that makes no sense otherwise."""
+    said = in_our_words(body)
+    return meant_key(said.get("session_key", MAIN), said.get("agent"))
+
+
+def _names_session(body: Body) -> bool:
+    """With any value: one that is null is no session that anybody knows."""
+    return "session_key" in in_our_words(body)
+
+
+def _profile(served: Served, who: _Who, *, trial: bool = True) -> Profile:
+    """As a trial it leaves no trace: to ask for something is not to write in a session."""
+    return served.memory.profile_of(
+        who.session_key, agent=who.agent, sender=who.sender, trigger=who.trigger, trial=trial
+    )
 
 
 # ---------------------------------------------------------------- conversations
@@ -142,11 +185,12 @@ def find(served: Served, body: Body) -> Json:
 
 def message(served: Served, body: Body) -> Json:
     """`sender`: who wrote it, as the host spells it. Who writes in a main session decides whose it is."""
-    if _text(body, "sender"):
-        _profile(served, {"session_key": MAIN, **body})
+    who, role = _who(body), _text(body, "role", "user")
+    if who.sender and role == "user":  # what the agent says has a sender too, with some hosts
+        _profile(served, who, trial=False)
     kept = served.live.message(
         _about(body),
-        _text(body, "role", "user"),
+        role,
         _text(body, "text"),
         at=_moment(body, "at"),
         speaker=_text(body, "speaker") or None,
@@ -178,10 +222,11 @@ def end_session(served: Served, body: Body) -> Json:
 
 
 def _about(body: Body) -> About:
+    who = _who(body)
     return About(
-        _text(body, "session_key", MAIN),
-        _text(body, "session_id"),
-        _text(body, "agent") or None,
+        who.session_key,
+        who.session_id,
+        who.agent,
         _text(body, "channel") or None,
         _text(body, "model") or None,
     )
@@ -198,22 +243,27 @@ def list_receipts(served: Served, body: Body) -> Json:
     """The newest first. With a session key only its own, without what that session may not see."""
     limit = _limited(_whole(body, "limit"), 20)
     home = served.memory.home
-    if body.get("session_key") is None:
+    if not _names_session(body):
         return {"receipts": [as_dict(one) for one in receipts.recent(home, limit)]}
-    audience = _profile(served, body).rule.audience
-    found = receipts.of_session(home, _text(body, "session_key"))
-    mine = (receipts.for_host(one) for one in found if _is_for(one, audience))
+    profile = _profile(served, _who(body))
+    found = receipts.of_session(home, profile.kind.key)
+    mine = (receipts.for_host(one) for one in found if _is_for(one, profile))
     return {"receipts": [as_dict(one) for one in islice(mine, limit)]}
 
 
-def _is_for(receipt: Receipt, audience: Audience) -> bool:
-    """Whether who asks may see what was seen then: others may write in the owner's session."""
+def _is_for(receipt: Receipt, profile: Profile) -> bool:
+    """Whether who asks may see what was seen then: others may write in the owner's session, and for another
+    agent."""
     then = AUDIENCES.index(receipt.audience) if receipt.audience in AUDIENCES else len(AUDIENCES)
-    return then <= AUDIENCES.index(audience)
+    is_same = receipt.session_key == profile.kind.key and receipt.agent == profile.kind.agent
+    return is_same and then <= AUDIENCES.index(profile.rule.audience)
 
 
 def one_receipt(served: Served, body: Body) -> Json:
+    """With a session key only one of its own, without what that session may not see."""
     found = receipts.by_id(served.memory.home, _text(body, "id"))
+    if found is not None and _names_session(body):
+        found = receipts.for_host(found) if _is_for(found, _profile(served, _who(body))) else None
     if found is None:
         raise UsageError(f"There is no receipt {_text(body, 'id')[:40]!r}. See them with: tacit why -n 20")
     return as_dict(found)
@@ -233,17 +283,22 @@ def done_due(served: Served, body: Body) -> Json:  # noqa: ARG001 - as every ope
 
 
 def ipc(served: Served, body: Body) -> Json:
-    """`{"action":"search","payload":{"query":…,"limit":5}}`, or the same without a payload."""
-    payload = body.get("payload")
-    asked = payload if isinstance(payload, Mapping) else body
-    action = _text(body, "action")
+    """`{"action":"search","payload":{"query":…,"limit":5}}`, or the same without a payload. Which session
+    asks may stand in either."""
+    payload, action = body.get("payload"), body.get("action")
+    asked = {**_session_fields(body), **in_our_words(payload)} if isinstance(payload, Mapping) else body
     if action != "search":
-        return {"status": "error", "error": f"Unknown action {action[:40]!r}. There is: search."}
+        return {"status": "error", "error": f"Unknown action {str(action)[:40]!r}. There is: search."}
     try:
         found = search(served, {**asked, "limit": asked.get("limit") or 5})
     except UsageError as error:
         return {"status": "error", "error": str(error)}
     return {"status": "ok", "data": {"results": [_ethos(hit) for hit in found["hits"]]}}
+
+
+def _session_fields(body: Body) -> dict[str, Any]:
+    said = in_our_words(body)
+    return {name: said[name] for name in ("session_key", "agent", "sender", "trigger") if name in said}
 
 
 def _ethos(hit: Json) -> Json:
@@ -356,15 +411,52 @@ def _event(value: object) -> Event | None:
     return Event(kind, _text(value, "source"), _text(value, "event"), _text(value, "topic"))
 
 
-def _scope(value: object) -> dict[str, Any]:
+def _scope(value: object) -> Scope:
+    if value is None:
+        return EVERYTHING
     if not isinstance(value, Mapping):
         raise _wrong("scope", "an object")
-    known: dict[str, Any] = {}
-    for name, item in value.items():
-        if name in ("since", "until") and isinstance(item, str):
-            known[name] = date.fromisoformat(item)
-        elif name in ("categories", "agents", "without") and isinstance(item, list):
-            known[name] = tuple(map(str, item))
-        elif name in ("audience", "under", "conversation", "archived"):
-            known[name] = item
-    return known
+    if unknown := [name for name in value if name not in _FILTERS]:
+        raise UsageError(f"'scope' has no {str(unknown[0])[:40]!r}. There are: {', '.join(_FILTERS)}.")
+    return Scope(**{name: _FILTERS[name](value, name) for name in value})
+
+
+def _day(scope: Body, name: str) -> date | None:
+    text = _text(scope, name)
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        raise _wrong(name, "a day like 2026-02-16") from None
+
+
+def _truth(scope: Body, name: str) -> bool | None:
+    value = scope.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise _wrong(name, "true, false or null")
+    return value
+
+
+def _categories(scope: Body, name: str) -> tuple[str, ...]:
+    found = _texts(scope, name)
+    if not set(found) <= set(CATEGORIES):
+        raise _wrong(name, f"a list of {', '.join(CATEGORIES)}")
+    return found
+
+
+def _audience(scope: Body, name: str) -> Any:
+    """Null is refused: it is no wish for the owner's view."""
+    return _choice({name: scope[name] or ""}, name, AUDIENCES, "")
+
+
+# How each filter of a scope is read.
+_FILTERS: Mapping[str, Callable[[Body, str], Any]] = {
+    "categories": _categories,
+    "audience": _audience,
+    "conversation": _text,
+    "agents": _texts,
+    "since": _day,
+    "until": _day,
+    "under": _text,
+    "without": _texts,
+    "archived": _truth,
+}

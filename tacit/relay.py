@@ -3,8 +3,9 @@
     python -S -E -B …/tacit/relay.py turn [--home DIR] [--deadline-ms N] < event.json
 
 Operations: turn, message, tool, session-end. Standard input is the body of the operation, a JSON object;
-`prompt` may stand for `message`, `sessionKey` for `session_key`, `sessionId` for `session_id`. It prints one
-JSON object and exits with 0 within its deadline (250 ms), whatever happens:
+`prompt` may stand for `message`, `sessionKey` for `session_key`, `sessionId` for `session_id`, `agentId` for
+`agent`, `senderId` or `from` for `sender`, with `channel` in front where it names none. It prints one JSON
+object and exits with 0 within its deadline (250 ms), whatever happens:
 
     {"continue": true, "additionalContext": "…"}    what this turn is given; without it where there is nothing
     {"continue": true, "spooled": true}             there is no daemon; kept in .tacit/spool until there is

@@ -213,6 +213,10 @@ def test_what_a_variable_holds_is_not_expanded_again() -> None:
         "inject: {lanes: []}",
         "sessions: {group_chat: {lanes: [runtime, file]}, subagent: {lanes: []}, fallback: {lanes: null}}",
         "sessions: {main_keys: [home, dashboard]}",
+        "sessions: {main_keys: [main, explicit, telegram]}",
+        "sessions: {main_session: {files: null}, group_chat: {files: [SOUL.md, USER.md]}}",
+        "sessions: {orchestration: {files: [SOUL.md, MEMORY.md]}, external_dm: {files: [SOUL.md, SOUL.md]}}",
+        "owners: ['@ana:example.org', 'signal:uuid:0c', 'matrix:@ana:example.org']",
         "sessions: {main_keys: []}",
         "sessions: {rules: [{type: main_session, audience: owner}]}",
         "sessions: {rules: [{type: main_session, audience: anyone, files: [SOUL.md]}]}",
@@ -576,6 +580,58 @@ WRONG = [
     (
         "sessions: {main_keys: [mаin]}",  # a Cyrillic letter in it
         "1: 'sessions.main_keys' must be a list where each item is a plain word, but is the text 'mаin'.",
+    ),
+    (
+        "sessions: {main_keys: [main, Hook]}",
+        ("1: 'sessions.main_keys' must not have 'Hook': hosts begin keys of other sessions with it. "
+        "Remove it."),
+    ),
+    (
+        "sessions: {main_keys: [direct]}",
+        ("1: 'sessions.main_keys' must not have 'direct': hosts begin keys of other sessions with it. "
+        "Remove it."),
+    ),
+    (
+        "sessions:\n  group_chat:\n    files: null",
+        ("3: 'sessions.group_chat.files' must not be null: others read such sessions, and the host's own "
+        "list has your files. Name the files."),
+    ),
+    (
+        "sessions: {rules: [{type: subagent, agent: a, files: null}]}",
+        ("1: 'sessions.rules.files' must not be null: others read such sessions, and the host's own list has "
+        "your files. Name the files."),
+    ),
+    (
+        "sessions: {forum_topic: {files: [SOUL.md, Memory.MD.md, memory.md]}}",
+        "1: 'sessions.forum_topic.files' must not have MEMORY.md: others read such sessions. Remove it.",
+    ),
+    (
+        "sessions: {fallback: {files: [SOUL.md, MEMORY.md]}}",
+        "1: 'sessions.fallback.files' must not have MEMORY.md: others read such sessions. Remove it.",
+    ),
+    (
+        "sessions: {rules: [{type: group_chat, files: [SOUL.md, MEMORY.md]}]}",
+        "1: 'sessions.rules.files' must not have MEMORY.md: others read such sessions. Remove it.",
+    ),
+    (
+        "sessions: {external_dm: {files: [SOUL.md, USER.md]}}",
+        ("1: 'sessions.external_dm.files' must not be more than SOUL.md: strangers read such sessions. "
+        "Set it to [SOUL.md]."),
+    ),
+    (
+        "sessions: {rules: [{type: external_dm, channel: x, files: [SOUL.md, TOOLS.md]}]}",
+        ("1: 'sessions.rules.files' must not be more than SOUL.md: strangers read such sessions. "
+        "Set it to [SOUL.md]."),
+    ),
+    (
+        "owners: ['telegram:']",
+        ("1: 'owners' must be a list where each item is an id (not '*'), but is the text 'telegram:'. "
+        "Write the channel, a colon and the id without blanks, like telegram:7."),
+    ),
+    (
+        "owners: ['telegram: 7']",
+        ("1: 'owners' must be a list where each item is an id (not '*'), but is the text 'telegram: 7'. "
+        "Write the channel, a colon and the id without blanks, like telegram:7."),
     ),
     (
         "owners: ['telegram:*']",

@@ -20,8 +20,10 @@ from tacit.cli.dispatch import home_option, json_option, words
 from tacit.cli.lines import one_line
 from tacit.config import Config, Loaded
 from tacit.context.blocks import Block
-from tacit.context.sources import Listener, Sources, identity_files
+from tacit.context.sources import Listener, Sources, identity_files, label
+from tacit.memory.bootstrap import of_home
 from tacit.model.search import Scope
+from tacit.sessions.agents import excluded_agent, meant_key
 from tacit.sessions.classify import SessionKind, classify
 from tacit.sessions.rules import Profile, profile_of
 from tacit.store.files import Tree
@@ -68,7 +70,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--sender", type=words, metavar="ID", default="", help="who writes, like telegram:7, as the host says"
     )
     parser.add_argument(
-        "--trigger", type=words, default="", help="what began the run: user, heartbeat or cron"
+        "--trigger", type=words, default="", help="what began the run: user, heartbeat, cron or webhook"
     )
     home_option(parser)
     json_option(parser)
@@ -83,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         agent=options.agent,
         sender=options.sender,
         trigger=options.trigger,
-        senders=_senders(home, loaded.config, options.key),
+        senders=_senders(home, loaded.config, meant_key(options.key, options.agent)),
     )
     files = list(_files(home, loaded.config, profile))
     if options.json:
@@ -128,6 +130,19 @@ def _why_owned(kind: SessionKind, config: Config) -> str:
 
 
 def _files(home: Home, config: Config, profile: Profile) -> Iterator[_File]:
+    """By the bootstrap lane, if it is open; else they come with each turn."""
+    if "bootstrap" not in (profile.rule.lanes or ()):
+        yield from _with_turns(home, config, profile)
+        return
+    sections, dropped = of_home(home, profile)
+    loaded = {section.label: section.tokens for section in sections}
+    why_not = {one.label: one.reason if one.code != "missing" else "missing" for one in dropped}
+    for name in profile.rule.files or ():
+        known = label("identity", name)
+        yield _File(name, loaded.get(known), why_not.get(known, "") if known not in loaded else "")
+
+
+def _with_turns(home: Home, config: Config, profile: Profile) -> Iterator[_File]:
     rule = profile.rule
     names = identity_files(rule.files, config.context_compiler.profile, rule.audience)
     sources = Sources(Tree(home.root).read, Listener(rule.audience, profile.kind.agent))
@@ -156,20 +171,20 @@ def _budget(profile: Profile, config: Config) -> tuple[int, str]:
 
 
 def _searched(scope: Scope) -> str:
-    agents = ", ".join(scope.agents)
-    shared = f"notes that all agents share or that belong to {agents}"
+    agents = ", ".join(filter(None, scope.agents))
+    shared = "that all agents share" + (f" or that belong to {agents}" if agents else "")
     if scope.audience == "owner":
-        return f"{shared}, and all transcripts"
+        return f"notes and transcripts {shared}"
     if scope.conversation:
-        return f"{shared}, if they are for groups or for anyone, and this session's own transcripts"
-    return f"{shared}, if they are for anyone, and no transcript"
+        return f"notes {shared}, if they are for groups or for anyone, and this session's own transcripts"
+    return f"notes {shared}, if they are for anyone, and no transcript"
 
 
 def _off(profile: Profile, config: Config) -> str:
     if not config.inject.enabled:
         return "inject.enabled is false, so no session gets anything"
-    if profile.kind.agent in config.inject.exclude_agents:
-        return f"{profile.kind.agent} is in inject.exclude_agents, so this session gets nothing"
+    if agent := excluded_agent(profile.agents, config.inject.exclude_agents):
+        return f"{agent} is in inject.exclude_agents, so this session gets nothing"
     return "" if profile.rule.lanes else "no lane is open to this session, so it gets nothing"
 
 
@@ -181,7 +196,7 @@ def _rows(profile: Profile, loaded: Loaded, files: list[_File]) -> Iterator[tupl
     budget, source = _budget(profile, config)
     yield "key", output.short(one_line(kind.key), 120)
     yield "form", _FORMS[kind.form]
-    yield "agent", one_line(kind.agent)
+    yield "agent", one_line(" and ".join(profile.agents))
     yield "type", kind.type
     for name in ("channel", "peer", "topic"):
         if value := getattr(kind, name):
@@ -218,7 +233,7 @@ def _form(profile: Profile, loaded: Loaded, files: list[_File]) -> dict[str, obj
         "key": kind.key,
         "known": kind.known,
         "form": kind.form or None,
-        "agent": kind.agent,
+        "agent": kind.agent or list(profile.agents),
         "type": kind.type,
         "channel": kind.channel,
         "peer": kind.peer,
@@ -237,7 +252,7 @@ def _form(profile: Profile, loaded: Loaded, files: list[_File]) -> dict[str, obj
         else [{"name": file.name, "tokens": file.tokens, "why_not": file.why_not or None} for file in files],
         "search": {
             "audience": scope.audience,
-            "agents": list(scope.agents),
+            "agents": list(filter(None, scope.agents)),
             "transcripts": _transcripts(scope),
         },
         "off": _off(profile, loaded.config) or None,
@@ -247,5 +262,5 @@ def _form(profile: Profile, loaded: Loaded, files: list[_File]) -> dict[str, obj
 
 def _transcripts(scope: Scope) -> str:
     if scope.audience == "owner":
-        return "all"
+        return "agent"
     return "own" if scope.conversation else "none"

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import NamedTuple
 
-from tacit.config.keys import DEFAULTS, KEYS, Config, Override, SessionRule, flatten
+from tacit.config.keys import DEFAULTS, HOST_WORDS, KEYS, Config, Override, SessionRule, flatten
 from tacit.config.overrides import rule_name
 from tacit.model.problems import Problem
 
 # Each sees what stands before it as well: a session for strangers only what anyone may see.
 _NARROW_TO_WIDE = ("anyone", "group", "owner")
 _FOR_ANYONE = ("SOUL.md",)
+_MAIN_WORDS = HOST_WORDS - {"main", "dashboard", "explicit"}  # that no main session is called by
 
 
 class Clash(NamedTuple):
@@ -61,6 +62,7 @@ def _clashes(config: Config) -> Iterator[Clash]:
     yield from _ordered(config, "inject.confidence_gate", "inject.strong")
     yield from _weights(config)
     yield from _dimensions(config)
+    yield from _main_keys(config)
     for part in fields(config.sessions):
         rule = getattr(config.sessions, part.name)
         if isinstance(rule, SessionRule):
@@ -99,8 +101,18 @@ def _dimensions(config: Config) -> Iterator[Clash]:
         yield Clash(names, what, f"Remove it, or name another model in {names[0]!r}.")
 
 
+def _main_keys(config: Config) -> Iterator[Clash]:
+    for word in config.sessions.main_keys:
+        if word.lower() in _MAIN_WORDS:
+            name = "sessions.main_keys"
+            what = f"{name!r} must not have {word!r}: hosts begin keys of other sessions with it."
+            yield Clash((name,), what, "Remove it.")
+
+
 def _session(name: str, rule: SessionRule, default: SessionRule) -> Iterator[Clash]:
-    yield from _soulless(f"{name}.files", f"{name}.files", rule.files)
+    place = f"{name}.files"
+    yield from _soulless(place, place, rule.files)
+    yield from _too_much(place, place, rule.files, name.rpartition(".")[2])
     yield from _too_wide(f"{name}.audience", f"{name}.audience", rule.audience, default.audience)
 
 
@@ -112,6 +124,8 @@ def _override(rule: Override, place: str) -> Iterator[Clash]:
         yield from _soulless(files, "sessions.rules.files", settings["files"])
     if kind is not None:
         default: SessionRule = getattr(DEFAULTS.sessions, kind)
+        if "files" in settings:
+            yield from _too_much(files, "sessions.rules.files", settings["files"], kind)
         if "audience" in settings:
             yield from _too_wide(audience, "sessions.rules.audience", settings["audience"], default.audience)
         return
@@ -128,6 +142,22 @@ def _override(rule: Override, place: str) -> Iterator[Clash]:
 def _soulless(place: str, name: str, files: tuple[str, ...] | None) -> Iterator[Clash]:
     if files is not None and "SOUL.md" not in files:
         yield Clash((place,), f"{name!r} lacks SOUL.md.", "Every session loads it: add it.")
+
+
+def _too_much(place: str, name: str, files: tuple[str, ...] | None, kind: str) -> Iterator[Clash]:
+    """Files that others than the owner would read."""
+    default: SessionRule = getattr(DEFAULTS.sessions, kind)
+    if default.audience == "owner" or files == default.files:
+        return
+    why = "others read such sessions"
+    if files is None:
+        what = f"{name!r} must not be null: {why}, and the host's own list has your files."
+        yield Clash((place,), what, "Name the files.")
+    elif any(file.lower() == "memory.md" for file in files):
+        yield Clash((place,), f"{name!r} must not have MEMORY.md: {why}.", "Remove it.")
+    elif kind == "external_dm" and set(files) != set(_FOR_ANYONE):
+        what = f"{name!r} must not be more than SOUL.md: strangers read such sessions."
+        yield Clash((place,), what, "Set it to [SOUL.md].")
 
 
 def _too_wide(place: str, name: str, audience: str, default: str) -> Iterator[Clash]:

@@ -42,6 +42,13 @@ SESSION_TYPES = (
     "main_session", "private_dm", "external_dm", "forum_topic", "group_chat", "subagent", "heartbeat_cron",
     "orchestration", "fallback",
 )  # fmt: skip
+# Words with which a host begins a part of a session key of its own making. Behind some of them stands
+# anybody's text, so none of them may pass for a channel, and few for the name of a main session.
+HOST_WORDS = frozenset({
+    "agent", "main", "direct", "dm", "group", "channel", "room", "topic", "thread", "subagent", "cron", "run",
+    "heartbeat", "acp", "boot", "hook", "dashboard", "explicit", "slash", "global", "unknown", "openai",
+    "openai-user", "openresponses", "openresponses-user",
+})  # fmt: skip
 
 
 # Here and below, what is no setting itself is a NamedTuple: a dataclass takes four times as long to make,

@@ -176,6 +176,8 @@ def _fits(key: Key, text: str) -> bool:
 def _text_hint(key: Key, text: str) -> str:
     if key.rule.kind == "path":
         return "Start it with '/', with '~/' or with a variable that holds an absolute path."
+    if key.rule.kind == "owner" and ":" in text and not text.endswith(":*"):
+        return "Write the channel, a colon and the id without blanks, like telegram:7."
     near = nearest(text, sorted(_zones())) if key.rule.kind == "zone" else nearest(text, key.rule.choices)
     return f"Did you mean {near!r}?" if near else ""
 
@@ -226,6 +228,13 @@ def _zones() -> set[str]:
     return available_timezones()
 
 
+def _is_owner(text: str) -> bool:
+    """No host means everybody by 'telegram:*', but a person might. Nobody is ever called 'telegram:' or
+    'telegram: 7', so who writes that would not be known."""
+    parts = text.split(":")
+    return parts[-1] not in ("", "*") and parts[0] != "" and all(part == part.strip() for part in parts)
+
+
 def _matches(pattern: str) -> Callable[[str], bool]:
     return lambda text: re.fullmatch(pattern, text) is not None
 
@@ -235,8 +244,7 @@ _CHECKS: dict[Kind, Callable[[str], bool]] = {
     "zone": _is_zone,
     "name": bool,
     "word": _matches(_WORD),
-    # No host means everybody by 'telegram:*', but a person might.
-    "owner": lambda text: text != "*" and not text.endswith(":*"),
+    "owner": _is_owner,
     "file": _matches(_FILE),
     "model": lambda text: posixpath.isabs(text) or re.fullmatch(_MODEL, text) is not None,
     "index": _matches(_INDEX),

@@ -19,21 +19,18 @@ from tacit.context.plain import is_text, plain
 from tacit.context.rank import digest
 from tacit.errors import TacitError
 from tacit.model.context import Dropped, Slot
-from tacit.model.notes import Note
 from tacit.model.search import AUDIENCES, Audience
 from tacit.model.topics import Activation
 from tacit.text import notes
 from tacit.text.ours import without_sections
-from tacit.text.passages import audience_of, category_of, day_of, names_in
+from tacit.text.passages import audience_of, category_of, day_of
+from tacit.text.restrictions import said_agents, says_audience
 
 IDENTITY = "knowledge/identity"
 MEMORY = "knowledge/memory/MEMORY.md"
 PROJECTS = "knowledge/projects/_active.md"
 _ALL_IDENTITY = ("SOUL.md", "USER.md", "AGENTS.md", "TOOLS.md")
 _LABEL = re.compile(r"[^\w./:@+ -]|--")
-
-_HEAD = 4000  # characters in which a head that cannot be read may say whom the file is for
-_MEANT = re.compile(r"^\W*(?:audience|agent)\b", re.IGNORECASE | re.MULTILINE)
 _REMEMBERED = 64 * 1024  # bytes of a file that is not read anew each turn
 
 Loaded = Block | Dropped
@@ -140,22 +137,13 @@ def _file(path: str, data: bytes) -> _File | None:
     if not is_text(data):
         return None
     note = notes.parse(notes.decode(data), path)
-    fields = note.fields
     return _File(
         plain(without_sections(note.text)),
-        day_of(fields, path),
+        day_of(note.fields, path),
         audience_of(note, path)[0],
         says_audience(note),
-        names_in(fields.get("agent")),
+        said_agents(note),
     )
-
-
-def says_audience(note: Note) -> bool:
-    """Whether a file itself says who may see it. A head that cannot be read may say so as well."""
-    if note.fields.get("audience") is not None:
-        return True
-    unread = any(problem.level == "error" for problem in note.problems)
-    return unread and _MEANT.search(note.text[:_HEAD]) is not None
 
 
 _known = lru_cache(maxsize=256)(_file)  # the same few files, turn after turn

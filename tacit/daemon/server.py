@@ -24,7 +24,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from tacit.api import OPERATIONS, Operation, Served
+from tacit.api import OPERATIONS, Operation, Served, session_key_of
 from tacit.config.keys import Serve
 from tacit.daemon import guard, read
 from tacit.daemon.guard import Door
@@ -44,7 +44,6 @@ from tacit.errors import (
     TacitError,
     UsageError,
 )
-from tacit.memory.request import MAIN
 from tacit.text.redact import clean
 from tacit.text.wire import Json
 from tacit.version import VERSION
@@ -524,7 +523,7 @@ class Server:
     def _tell_skipped(self, operation: Operation, asked: dict[str, Any]) -> None:
         if operation.name != "turn" or asked.get("lane") != "runtime":
             return
-        key = str(asked.get("session_key") or MAIN)
+        key = session_key_of(asked)
         soon = time.monotonic() + self._look
         limit = soon + self._stuck_after
         job = Job("skipped", lambda: self._when_skipped(key), lambda _: None, latest=soon, limit=limit)

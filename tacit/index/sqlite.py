@@ -274,11 +274,7 @@ class SqliteIndex:
         return seen
 
     def _gathered(self, scope: Scope) -> bytes:
-        conditions, bindings = ["1"], list[Any]()
-        for condition, values in _conditions(scope):
-            conditions.append(condition)
-            bindings += values
-        numbers = self._numbers(" AND ".join(conditions), bindings)
+        numbers = self._numbers(*_wanted(scope))
         if not numbers:
             return b""
         if min(numbers) < 1 or max(numbers) > _HIGHEST:
@@ -296,7 +292,7 @@ class SqliteIndex:
                 seen[number - 1] = 0
         return bytes(seen)
 
-    def _numbers(self, condition: str, bindings: list[Any]) -> list[int]:
+    def _numbers(self, condition: str, bindings: Sequence[Any]) -> list[int]:
         sql = f"SELECT p.id FROM passages p JOIN knowledge_meta m ON m.id = p.file WHERE {condition}"
         return [number for (number,) in self._db.execute(sql, bindings)]
 
@@ -304,6 +300,7 @@ class SqliteIndex:
 
     def lexical(self, terms: Sequence[str], scope: Scope, limit: int) -> list[Scored]:
         expression = match(Term(_sought(term)) for term in terms if '"' not in term and term.strip())
+        _wanted(scope)
         if not expression:
             return []
         with _explained(), self.unmoving():
@@ -340,6 +337,7 @@ class SqliteIndex:
 
     def frequency(self, term: str, scope: Scope = EVERYTHING) -> float:
         whose = EVERYTHING if scope.audience == "owner" else scope
+        _wanted(whose)
         with _reading(), self.unmoving():
             if whose not in self._totals:
                 where, bindings = self._filter(whose, "+id")
@@ -384,6 +382,7 @@ class SqliteIndex:
     # ------------------------------------------------------------ vectors
 
     def nearest(self, vector: bytes, scope: Scope, limit: int) -> list[Scored]:
+        _wanted(scope)
         if not self._vectors:
             return []
         with _reading(), self.unmoving():
@@ -565,6 +564,7 @@ class SqliteIndex:
         return {place: [stored[number] for number in numbers] for place, numbers in found.items()}
 
     def names(self, scope: Scope = EVERYTHING) -> tuple[str, ...]:
+        _wanted(scope)
         with _reading(), self.unmoving():
             if scope not in self._names:
                 self._names[scope] = tuple(dict.fromkeys(self._read_names(scope)))
@@ -849,6 +849,20 @@ def _apart(spans: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
 
 
 # ---------------------------------------------------------------- what a scope lets through
+
+
+@lru_cache(maxsize=64)
+def _wanted(scope: Scope) -> tuple[str, tuple[Any, ...]]:
+    """As a condition with what is bound to it. Every question begins with it: a scope that makes no sense is
+    the mistake of who asks, and no sign that the index is broken."""
+    conditions, bindings = ["1"], list[Any]()
+    for condition, values in _conditions(scope):
+        conditions.append(condition)
+        bindings += values
+    wrong = [value for value in (*bindings, *scope.without) if not isinstance(value, str | int | bytes)]
+    if wrong:
+        raise TypeError(f"{wrong[0]!r} in a scope")
+    return " AND ".join(conditions), tuple(bindings)
 
 
 def _conditions(scope: Scope) -> Iterator[tuple[str, list[Any]]]:

@@ -12,12 +12,14 @@ the same bytes from turn to turn, so that a provider's cache keeps its prefix.
 What must stay true:
 - the host's list and its entries are never changed, and no file is in the answer twice;
 - every entry has a name, a path, content and `missing`: a host broke on one that had no path;
-- whatever goes wrong, the host's own list is the answer, and a notice says why.
+- whatever goes wrong, the host's own list is the answer, and a notice says why; so it is in a session of the
+  owner's for which there is no file at all.
 """
 
 from __future__ import annotations
 
 import codecs
+import copy
 import os
 import secrets
 import time
@@ -31,24 +33,26 @@ from typing import Any, NamedTuple
 from tacit.config import Config
 from tacit.context.plain import is_text, plain
 from tacit.context.rank import digest
-from tacit.context.sources import IDENTITY, Listener, label, says_audience
+from tacit.context.sources import IDENTITY, Listener, label
 from tacit.errors import TacitError, UnsafePath
 from tacit.memory.lanes import lanes_of
 from tacit.model.context import Dropped, Notice, Receipt, Section
 from tacit.model.search import Audience
+from tacit.sessions.agents import excluded_agent
 from tacit.sessions.rules import Profile
 from tacit.store import receipts
 from tacit.store.files import Tree
 from tacit.store.home import Home
 from tacit.text import notes, tokens
-from tacit.text.passages import audience_of, names_in
+from tacit.text.passages import audience_of
 from tacit.text.redact import clean
+from tacit.text.restrictions import said_agents, says_audience
 
 LARGEST = 2 * 1024 * 1024  # bytes that are read of one file
 _REMEMBERED = 100_000  # characters of a file that is counted and read once only
 _MOST_TOLD = 3  # entries that are no good, of which we say what is wrong
 # What these notices say is no secret, whoever listens.
-_OPEN = frozenset({"no-files", "bad-entry", "workspace", "too-large"})
+_OPEN = frozenset({"no-files", "no-soul", "bad-entry", "workspace", "too-large"})
 _FORBIDDEN = {"audience": "it is not for this session", "agent": "it belongs to another agent"}
 
 Entry = dict[str, Any]
@@ -103,14 +107,39 @@ def _made(
     names = profile.rule.files
     if names is None:
         return replace(_untouched(files, listed, None), skipped="host-list")
-    return _by_rule(home, profile, names, listed, workspace)
+    made = _by_rule(home, profile, names, listed, workspace)
+    if _leaves_nothing(profile, made):
+        told = f"None of the files of {profile.won} can be loaded, so the host's own files stay as they are."
+        untouched = _untouched(files, listed, Notice("no-soul", told))
+        return replace(untouched, notices=(*made.notices, *untouched.notices))
+    return replace(made, notices=(*made.notices, *_soulless(made.files or ())))
+
+
+def _leaves_nothing(profile: Profile, made: _Made) -> bool:
+    """To the owner, to whom nothing in the list is forbidden."""
+    is_forbidden = any(one.code in _FORBIDDEN for one in made.dropped)
+    return not made.files and not is_forbidden and profile.rule.audience == "owner"
+
+
+def _soulless(files: Iterable[Entry]) -> Iterator[Notice]:
+    if not any(_key(entry["name"]) == "soul.md" for entry in files):
+        yield Notice(
+            "no-soul",
+            "SOUL.md is not loaded: neither the host nor the workspace nor the home has one that this "
+            "session may have.",
+        )
+
+
+def of_home(home: Home, profile: Profile) -> tuple[Sequence[Section], Sequence[Dropped]]:
+    """What a session is given where the host lists nothing and has no workspace, and what it is not."""
+    made = _by_rule(home, profile, profile.rule.files or (), (), None)
+    return made.sections, made.dropped
 
 
 def _off(config: Config, profile: Profile) -> Notice | None:
     if not config.inject.enabled:
         return Notice("disabled", "inject.enabled is false, so the host's files stay as they are.")
-    agent = profile.kind.agent
-    if agent in config.inject.exclude_agents:
+    if agent := excluded_agent(profile.agents, config.inject.exclude_agents):
         return Notice(
             "excluded", f"The agent {agent} is in inject.exclude_agents: its files stay as they are."
         )
@@ -120,11 +149,17 @@ def _off(config: Config, profile: Profile) -> Notice | None:
 
 
 def _untouched(files: object, listed: Sequence[_Listed], why: Notice | None) -> _Made:
-    fresh = (
-        [dict(one) if isinstance(one, dict) else one for one in files] if isinstance(files, list) else None
-    )
+    fresh = [_copied(one) for one in files] if isinstance(files, list) else None
     sections = [_section(one.name, one.path, one.content, "the host loads it") for one in _loaded(listed)]
     return _Made(fresh, sections, (), (why,) if why else (), why.code if why else "")
+
+
+def _copied(entry: Any) -> Any:
+    """All the way down: who gets our list may change what is in it."""
+    try:
+        return copy.deepcopy(entry)
+    except Exception:  # noqa: BLE001 - an object of the host's own need not allow it
+        return dict(entry) if isinstance(entry, dict) else entry
 
 
 # ---------------------------------------------------------------- the host's list
@@ -246,7 +281,7 @@ def _places(home: Home, workspace: str | None) -> tuple[list[_Place], list[Notic
 def _candidates(name: str, listed: Sequence[_Listed], places: Sequence[_Place]) -> Iterator[_File | Dropped]:
     for one in listed:
         if one.key == _key(name) and one.is_there:
-            entry = {**one.entry, "missing": False}
+            entry = {**_copied(one.entry), "missing": False}
             reason = "the rule names it; the host has it"
             yield _File(entry, one.path, one.content, _real(one.path), reason)
     for place in places:
@@ -366,7 +401,7 @@ def _read(text: str) -> _About:
     """The rule of the session names the file, so only what it says itself is weighed against that."""
     note = notes.parse(text)
     audience = audience_of(note, "")[0] if says_audience(note) else "anyone"
-    return _About(audience, names_in(note.fields.get("agent")), bool(plain(text)))
+    return _About(audience, said_agents(note), bool(plain(text)))
 
 
 _about = lru_cache(maxsize=64)(_read)  # the same few files, turn after turn

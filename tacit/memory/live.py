@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tacit.capture import Session
 from tacit.errors import Busy, SessionError, TacitError
 from tacit.model.turns import Sealed
-from tacit.sessions.classify import classify
+from tacit.sessions.agents import agents_of, excluded_agent
 from tacit.store import files, transcripts
 from tacit.store.record_ids import Noted, RecordIds
 from tacit.store.transcripts import Record
@@ -191,8 +191,8 @@ class Conversations:
 
     def _is_kept(self, about: About) -> bool:
         capture = self._memory.config.capture
-        agent = about.agent or classify(about.session_key).agent
-        return capture.enabled and agent not in capture.exclude_agents
+        agents = agents_of(about.session_key, about.agent)
+        return capture.enabled and not excluded_agent(agents, capture.exclude_agents)
 
     def _put(
         self,

@@ -18,8 +18,8 @@ from tacit.model.problems import Problem
 from tacit.model.search import EVERYTHING, Category, Found, Hit, Scope
 from tacit.model.turns import Closing, KnowledgeChange, Opening, Sealed, Transcript, Turn
 from tacit.search.parts import Parts
-from tacit.sessions.classify import classify
-from tacit.sessions.rules import Profile, profile_of
+from tacit.sessions.agents import agents_of, excluded_agent, meant_key
+from tacit.sessions.rules import Profile, profile_of, sender_of
 from tacit.store import files, transcripts
 from tacit.store import verify as proof
 from tacit.store.branches import prune_explored
@@ -106,16 +106,18 @@ class Memory:
         nobody holds it open. Without `commit` its end seals it, and the next `recover` commits it."""
         name, key = self._meant(session_id, session_key)
         record = self._resumed(name) if session_id else None
-        agent = record.opening.agent if record else agent or classify(key).agent
+        if record is not None:
+            key, agent = record.opening.session_key, record.opening.agent
+        key, agents = meant_key(key, agent), agents_of(key, agent)
         capture = self.config.capture
-        if not capture.enabled or agent in capture.exclude_agents:
+        if not capture.enabled or excluded_agent(agents, capture.exclude_agents):
             return self.unkept_session()
         given = started is not None or record is not None
         if record is None:
             at = fixed_offset(self._in_zone(possible(started or self._moment())))
             before = self.last_part(name) if session_id else None
             where, by = (clean(said).text if said else said for said in (channel, model))
-            opening = Opening(name, at, key, agent, where, by, continues=before)
+            opening = Opening(name, at, key, agents[-1], where, by, continues=before)
             record = Record(opening, detached=detached)
             if detached:
                 transcripts.save_record(self.home, record)
@@ -499,10 +501,11 @@ class Memory:
     ) -> Profile:
         """What a session may have, and by which rule. Who writes in a session that a host may fold several
         senders into is remembered, unless it is a trial."""
+        key, who = meant_key(session_key, agent), sender_of(sender)
         seen: frozenset[str] = frozenset()
-        if profile_of(session_key, self.config).kind.is_main:
-            seen = self._senders.seen(session_key, "" if trial else sender)
-        return profile_of(session_key, self.config, agent=agent, sender=sender, trigger=trigger, senders=seen)
+        if profile_of(key, self.config).kind.is_main:
+            seen = self._senders.seen(key, "" if trial else who)
+        return profile_of(key, self.config, agent=agent, sender=who, trigger=trigger, senders=seen)
 
     @cached_property
     def turns(self) -> Turns:

@@ -10,10 +10,12 @@ from typing import Any, Literal
 
 from tacit.model.context import Compiled, Notice, Receipt
 from tacit.model.topics import Event
+from tacit.sessions.agents import agent_of, meant_key
+from tacit.sessions.classify import MAIN
+from tacit.sessions.rules import sender_of
 from tacit.text.ours import without_ours
 from tacit.text.redact import clean
 
-MAIN = "agent:main:main"  # whose session it is where a host names none
 _SHOWN = 120  # characters of the message in a receipt
 
 
@@ -37,22 +39,22 @@ class Request:
     quiet: bool = False  # leaves no receipt
     lane: Literal["prompt", "runtime"] = "prompt"
     sender: str = ""  # who wrote the message, as the host spells it
-    trigger: str = ""  # what began the run: user, heartbeat, cron
+    trigger: str = ""  # what began the run: user, heartbeat, cron, webhook
     tool: str = ""  # on whose behalf the host asks, where it is a tool
 
 
 def sane(request: Request) -> Request:
     """With text where there has to be text, whatever a host gave."""
-    key = request.session_key if isinstance(request.session_key, str) else ""
+    agent = agent_of(request.agent) or None
     return replace(
         request,
         message=request.message if isinstance(request.message, str) else "",
-        session_key=key,
-        agent=request.agent if isinstance(request.agent, str) else None,
+        session_key=meant_key(request.session_key, agent),
+        agent=agent,
         paths=tuple(keepable(path) for path in request.paths if isinstance(path, str)),
         wake=tuple(keepable(name) for name in request.wake if isinstance(name, str)),
         session_id=_text(request.session_id),
-        sender=_text(request.sender),
+        sender=sender_of(request.sender),
         trigger=_text(request.trigger),
         tool=_text(request.tool),
     )
@@ -66,13 +68,14 @@ def nothing(
     message: str, code: str, reason: str, now: datetime, asked: Mapping[str, Any] | None = None
 ) -> Compiled:
     """The answer where there is none: the turn goes on with what the host has."""
-    key = _text((asked or {}).get("session_key", MAIN))
+    given = asked or {}
+    key = meant_key(given.get("session_key", MAIN), given.get("agent"))
     said = keepable(_text(message))
     receipt = Receipt(
         id="", at=now.isoformat(), session_key=key, session_id="", session_type="", agent="",
         message_hash=digest(said), message=shown(said), budget=0, tokens=0,
         characters=0, sections=(), dropped=(), skipped=code, notices=(Notice(code, reason),),
-        lane=_text((asked or {}).get("lane")) or "prompt",
+        lane=_text(given.get("lane")) or "prompt",
     )  # fmt: skip
     return Compiled("", 0, (), (), receipt)
 

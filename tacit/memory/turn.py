@@ -51,6 +51,7 @@ from tacit.model.changes import Said
 from tacit.model.context import Compiled, Dropped, Notice, Quote, Receipt
 from tacit.model.search import CATEGORIES, Found, Hit, Scope
 from tacit.model.topics import Activation, Decision, Stimulus, Topic
+from tacit.sessions.agents import excluded_agent
 from tacit.sessions.guard import Guarded, look
 from tacit.store import proposals, receipts
 from tacit.store.given import Before
@@ -214,8 +215,8 @@ class _Turn:
         if not inject.enabled:
             self._notice("disabled", "inject.enabled is false, so turns get no context.")
             return "disabled"
-        if self.kind.agent in inject.exclude_agents:
-            self._notice("excluded", f"The agent {self.kind.agent} is in inject.exclude_agents.")
+        if agent := excluded_agent(self.profile.agents, inject.exclude_agents):
+            self._notice("excluded", f"The agent {agent} is in inject.exclude_agents.")
             return "excluded"
         if self._is_runtime and not {"runtime", "file", "daily"}.intersection(self.lanes):
             return "lane"

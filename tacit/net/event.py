@@ -30,7 +30,16 @@ _MOST_ASKED = 4_000_000  # of one that the daemon is asked about; a turn is noth
 _MOST_OUT = 1_000_000
 _GRACE = 0.02  # seconds that are left to say what happened
 _KEY = "agent:main:main"
-_ALIASES = {"prompt": "message", "sessionKey": "session_key", "sessionId": "session_id"}
+# What hosts call it. The first that says something counts, and only where our own name says nothing.
+_ALIASES = {
+    "prompt": "message",
+    "sessionKey": "session_key",
+    "sessionId": "session_id",
+    "agentId": "agent",
+    "senderId": "sender",
+    "from": "sender",
+}
+_ANYBODY = "*"  # as a sender: somebody who is surely no owner
 # What it is called here: its name and address, as in tacit.api.
 _OPERATIONS = {
     "turn": ("turn", "/v1/turn"),
@@ -49,7 +58,8 @@ class Asked:
         self.until = time.monotonic() + _DEADLINE_MS / 1000
         self.operation = ""
         self.home = ""
-        self.body: dict[str, Any] = {}
+        self.body: dict[str, Any] = {}  # in our words
+        self.added: dict[str, Any] = {}  # what of it does not stand in the event as it came
         self.doing = "starting"
         self.is_spooling = False
         self.is_said = False
@@ -60,6 +70,37 @@ class Asked:
 
 class Wrong(Exception):
     """The event or the command line makes no sense."""
+
+
+def in_our_words(body: "Mapping[str, Any]") -> "dict[str, Any]":
+    """The fields of an event by the names that operations have for them.
+
+    What cannot be read must not become what is not said, since that is trusted: a key that is no text is no
+    session that anybody knows, and a sender that is neither text nor number is nobody whom we know."""
+    ours = dict(body)
+    for alias, name in _ALIASES.items():
+        if (said := _said(body, alias)) and ours.get(name) in (None, ""):
+            ours[name] = said
+    if "session_key" in ours or "sessionKey" in ours:
+        ours["session_key"] = ours["session_key"] if isinstance(ours.get("session_key"), str) else ""
+    return ours
+
+
+def _said(body: "Mapping[str, Any]", alias: str) -> str:
+    value, name = body.get(alias), _ALIASES[alias]
+    if isinstance(value, int) and not isinstance(value, bool) and name != "session_key":
+        value = str(value)
+    if name == "sender" and value is not None:
+        return _sender(value, body.get("channel"))
+    return value if isinstance(value, str) else ""
+
+
+def _sender(value: object, channel: object) -> str:
+    """With the channel, where the host names it beside: an id alone may be somebody else's elsewhere."""
+    if not isinstance(value, str):
+        return _ANYBODY
+    is_alone = value and ":" not in value
+    return f"{channel}:{value}" if is_alone and channel and isinstance(channel, str) else value
 
 
 # ---------------------------------------------------------------- saying
@@ -115,7 +156,9 @@ def _empty_mirror(asked: Asked) -> None:
 def _mirror_of(body: "Mapping[str, Any]") -> str:
     from hashlib import sha256
 
-    key = str(body.get("session_key") or body.get("sessionKey") or _KEY)
+    key, agent = body.get("session_key", _KEY), body.get("agent")
+    if key == _KEY and isinstance(agent, str) and agent:
+        key = f"agent:{agent}:main"  # as tacit.sessions.agents reads it
     return sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -168,13 +211,19 @@ def _read_event(asked: Asked) -> bytes:
             raise Wrong(f"the event has more than {most} bytes")
         is_last = piece.rstrip()[-1:] == b"}" and len(piece) < 65536
         if is_last and (found := _object(data)) is not None:
-            asked.body = found
+            _take(asked, found)
             return bytes(data)
     found = _object(data)
     if found is None:
         raise Wrong("what is on standard input is not one JSON object")
-    asked.body = found
+    _take(asked, found)
     return bytes(data)
+
+
+def _take(asked: Asked, found: "dict[str, Any]") -> None:
+    ours = in_our_words(found)
+    asked.added = {name: value for name, value in ours.items() if found.get(name) is not value}
+    asked.body = ours
 
 
 def _object(data: bytes | bytearray) -> "dict[str, Any] | None":
@@ -203,12 +252,9 @@ _scan: "Any" = make_scanner(_Reading)  # type: ignore[arg-type]
 
 
 def _request(asked: Asked, event: bytes) -> bytes:
-    """The event with what it lacks. It is added in front of the text as it came: writing JSON is not free
-    either. What is in the event is never named twice."""
-    added: dict[str, str] = {}
-    for alias, name in _ALIASES.items():
-        if isinstance(asked.body.get(alias), str) and name not in asked.body:
-            added[name] = asked.body[name] = asked.body[alias]
+    """The event with what it lacks. It is added behind the text as it came: writing JSON is not free either,
+    and of a name that is there twice the last one counts."""
+    added = asked.added
     if asked.operation == "turn" and "lane" not in asked.body:
         added["lane"] = "runtime"
     elif asked.operation != "turn" and not asked.body.get("id"):
@@ -222,7 +268,7 @@ def _request(asked: Asked, event: bytes) -> bytes:
     if len(event) > _MOST_ASKED:  # before it is copied: a long one takes long
         raise Unreachable("garbage", f"the event has more than {_MOST_ASKED} bytes")
     inside = event.decode("utf-8", "replace").strip()[1:-1].strip()
-    return ("{" + ",".join([*parts, inside] if inside else parts) + "}").encode("utf-8", "replace")
+    return ("{" + ",".join([inside, *parts] if inside else parts) + "}").encode("utf-8", "replace")
 
 
 def _answer(asked: Asked, request: bytes, seconds: float) -> "dict[str, Any]":

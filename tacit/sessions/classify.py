@@ -8,9 +8,10 @@
     agent:<a>:direct:<peer>            private_dm if the config names the peer as an owner, else
     agent:<a>:<channel>:direct:<peer>  external_dm. `dm` is the older word; …:thread:<id> and
     agent:<a>:<channel>:<account>:direct:<peer>  …:topic:<id> are parts of it
-    agent:<a>:<channel>:group:<id>     group_chat, also with channel or room
+    agent:<a>:<channel>:group:<id>     group_chat, also with channel or room, with an account before it and
+                                       without the channel
     …:group:<id>:topic:<id>            forum_topic, also with thread; so is agent:<a>:<channel>:thread:<id>
-    agent:<a>:cron:<job>[:run:<id>]    heartbeat_cron
+    agent:<a>:cron:<job>[:run:<id>]    heartbeat_cron; a job that a webhook began has the same key
     agent:<a>:subagent:<id>            subagent, as deep as :subagent:<id> nests, also below cron
     agent:<a>:acp:<…>, boot, hook      fallback: a run that others may have begun or may read
     agent:<a>:dashboard:<…>, explicit  fallback: who sits there cannot be told. With one id behind it a main
@@ -31,6 +32,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from tacit.config.keys import HOST_WORDS
 from tacit.model.search import Scope
 
 SessionType: TypeAlias = Literal[
@@ -44,6 +46,7 @@ Form: TypeAlias = Literal[
 Person: TypeAlias = tuple[str, str]  # channel, id; no channel: the id on any channel
 
 DEFAULT_AGENT = "main"
+MAIN = "agent:main:main"  # whose session it is where a host names none
 MAIN_KEYS = (DEFAULT_AGENT,)
 LONGEST_KEY = 512
 _NAME = re.compile(r"[^\W_][\w.-]{0,63}")
@@ -51,20 +54,13 @@ _CHANNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]{0,63}")
 _PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _OUTWARD = re.compile(r"[<>\\]|(?:^|[:/])\.\.?(?:[:/]|$)")
 
-# Words with which a host begins a key of its own making. Behind some of them stands anybody's text, so none
-# of them may pass for a channel: agent:main:hook:direct:7 is no direct message.
-_BY_ITSELF = frozenset({
-    "agent", "main", "direct", "dm", "group", "channel", "room", "topic", "thread", "subagent", "cron", "run",
-    "heartbeat", "acp", "boot", "hook", "dashboard", "explicit", "slash", "global", "unknown", "openai",
-    "openai-user", "openresponses", "openresponses-user",
-})  # fmt: skip
-_OF_NO_ACCOUNT = _BY_ITSELF - {"main"}
+_OF_NO_ACCOUNT = HOST_WORDS - {"main"}
 
 
 @dataclass(frozen=True, slots=True)
 class SessionKind:
     key: str  # as given, whatever is in it
-    agent: str = DEFAULT_AGENT
+    agent: str = DEFAULT_AGENT  # empty: a host names two, and it is neither's
     type: SessionType = "fallback"
     channel: str = ""
     peer: str = ""  # the other side of a direct message, or the group
@@ -93,7 +89,7 @@ def classify(
     key = session_key if isinstance(session_key, str) else ""
     parts = key[: LONGEST_KEY + 1].split(":")
     if parts[0] == "agent" and len(parts) > 1:
-        if not _NAME.fullmatch(parts[1]):
+        if not is_name(parts[1]):
             return SessionKind(key)
         kind, rest = SessionKind(key, parts[1]), parts[2:]
     else:
@@ -129,6 +125,11 @@ def is_owner(who: Person, owners: Iterable[str]) -> bool:
     return ("", identity) in named or (channel != "" and (channel, identity) in named)
 
 
+def is_name(text: str) -> bool:
+    """Whether an agent could be called so in a key."""
+    return _NAME.fullmatch(text) is not None
+
+
 def folded(text: str) -> str:
     """Without the difference of case, which hosts do not keep. Beyond ASCII there are letters that fold into
     others (the Kelvin sign into k), so such a text is only itself."""
@@ -141,7 +142,8 @@ class _Names:
     def __init__(
         self, owners: Collection[str], orchestrating: Collection[str], main_keys: Collection[str]
     ) -> None:
-        self.owners, self.orchestrating = owners, orchestrating
+        self.owners = owners
+        self.orchestrating = frozenset(map(folded, orchestrating))
         self.main = frozenset(map(folded, main_keys))
 
 
@@ -178,7 +180,7 @@ def _placed(kind: SessionKind, rest: Sequence[str], names: _Names) -> SessionKin
 
 
 def _main(kind: SessionKind, names: _Names) -> SessionKind:
-    orchestrates = kind.agent in names.orchestrating
+    orchestrates = folded(kind.agent) in names.orchestrating
     return replace(kind, type="orchestration" if orchestrates else "main_session", form="main")
 
 
@@ -197,7 +199,9 @@ def _talk(kind: SessionKind, rest: Sequence[str], names: _Names) -> SessionKind:
     match rest:
         case ["direct" | "dm", _, *_]:
             return _direct(kind, rest[1:], names)
-        case [channel, *_] if channel in _BY_ITSELF or not _CHANNEL.fullmatch(channel):
+        case ["group" | "channel" | "room", peer, *_] if peer not in HOST_WORDS:
+            return _group(kind, rest[1:])
+        case [channel, *_] if channel in HOST_WORDS or not _CHANNEL.fullmatch(channel):
             return kind
         case [channel, "direct" | "dm", _, *_]:
             return _direct(replace(kind, channel=channel), rest[2:], names)
@@ -210,6 +214,8 @@ def _talk(kind: SessionKind, rest: Sequence[str], names: _Names) -> SessionKind:
             return replace(kind, form="slash")
         case [channel, account, "direct" | "dm", _, *_] if _is_account(account):
             return _direct(replace(kind, channel=channel), rest[3:], names)
+        case [channel, account, "group" | "channel" | "room", _, *_] if _is_account(account):
+            return _group(replace(kind, channel=channel), rest[3:])
     return kind
 
 

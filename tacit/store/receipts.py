@@ -195,7 +195,7 @@ def _backwards(fd: int) -> Iterator[bytes]:
 _TOLD = ("audience", "agent", "unsafe")  # codes of what was left out because of who listens
 _PLAIN = frozenset(
     {"deadline", "disabled", "excluded", "cache", "debounced", "not-owner", "several-senders", "unknown-key",
-     "nobodys", "main-thread", "flush-ok", "flushed", "identity-shortened", "lane"}
+     "nobodys", "agents", "main-thread", "flush-ok", "flushed", "identity-shortened", "lane"}
 )  # fmt: skip
 
 

@@ -48,6 +48,12 @@ class _NotYaml(_Refused):
         super().__init__(at, f"The frontmatter is not valid YAML: {why}.", "Fix this line.")
 
 
+def names_in(value: object) -> tuple[str, ...]:
+    """A name or a list of names, as people write them."""
+    values = value if isinstance(value, list) else [] if value is None else [value]
+    return tuple(dict.fromkeys(name for item in values if (name := str(item).strip())))
+
+
 def read(yaml_text: str) -> tuple[dict[str, object], list[Finding]]:
     simple = _simple(yaml_text)
     if simple is not None:

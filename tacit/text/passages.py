@@ -14,11 +14,13 @@ from itertools import takewhile
 
 from tacit.model.notes import Note
 from tacit.model.problems import Problem
-from tacit.model.search import AUDIENCES, Audience, Category, Document, Passage
+from tacit.model.search import Audience, Category, Document, Passage
 from tacit.model.turns import Attachment, Message, ToolCall, Transcript, Turn
 from tacit.text import notes, ours
 from tacit.text import transcript as transcripts
 from tacit.text.chunk import Chunk, pieces, unnamed
+from tacit.text.frontmatter import names_in
+from tacit.text.restrictions import said_agents, said_audience
 from tacit.text.words import fold
 
 LIMIT = 1200  # characters of a passage
@@ -85,7 +87,7 @@ def _note(path: str, text: str, modified: date) -> Document:
         path=path,
         category=category,
         audience=audience,
-        agents=names_in(fields.get("agent")),
+        agents=said_agents(note),
         conversation="",
         archived=path.startswith("archive/"),
         title=title_of(fields, found, path),
@@ -202,25 +204,16 @@ def _valid(found: re.Match[str] | None) -> str:
 
 
 def audience_of(note: Note, path: str) -> tuple[Audience, tuple[Problem, ...]]:
-    given = note.fields.get("audience")
-    for known in AUDIENCES:
-        if given == known:
-            return known, ()
-    if given is not None:  # what somebody meant to restrict must not become wider by a typing mistake
-        what = f"audience is {given!r}, so only the owner sees it."
-        return "owner", (Problem(path, what, f"Write one of: {', '.join(AUDIENCES)}.", level="warning"),)
-    if any(problem.level == "error" for problem in note.problems):  # it may say so where we cannot read it
-        return "owner", ()
     folder = _folder(path)
+    said, problems = said_audience(note, path)
+    if folder == "memory" and said not in (None, "owner"):
+        what = f"audience is {said!r}, but what is in knowledge/memory is the owner's alone."
+        return "owner", (Problem(path, what, "Move it elsewhere, or remove the line.", level="warning"),)
+    if said is not None:
+        return said, problems
     if folder == "identity" and path.endswith("/SOUL.md"):
         return "anyone", ()
     return ("group" if folder in _FOR_GROUPS else "owner"), ()
-
-
-def names_in(value: object) -> tuple[str, ...]:
-    """A name or a list of names, as people write them in frontmatter."""
-    values = value if isinstance(value, list) else [] if value is None else [value]
-    return tuple(dict.fromkeys(name for item in values if (name := str(item).strip())))
 
 
 # Conversations

@@ -26,9 +26,11 @@ from tacit.model.topics import (
 )
 from tacit.text import notes
 from tacit.text.chunk import unnamed
+from tacit.text.frontmatter import names_in
 from tacit.text.language import LANGUAGES, code_of
 from tacit.text.lines import scan
-from tacit.text.passages import LIMIT, audience_of, day_of, names_in, title_of
+from tacit.text.passages import LIMIT, audience_of, day_of, title_of
+from tacit.text.restrictions import said_agents
 
 _Choice = TypeVar("_Choice", bound=str)
 
@@ -156,7 +158,7 @@ class _Reader:
             steering=self._truth("steering") or any(map(_corrects, triggers)),
             steering_pause=self._pause(),
             audience=audience,
-            agents=names_in(fields.get("agent")),
+            agents=said_agents(self.note),
             day=day_of(fields, self.path),
         )
         self._warn_if_it_never_wakes(topic)

@@ -10,7 +10,7 @@ import pytest
 
 from tacit.store.home import Home
 from tacit.store.senders import Senders
-from tests.memory.homes import files_of, settle
+from tests.memory.homes import files_of, opened, settle
 
 if TYPE_CHECKING:
     from tests.conftest import Tacit
@@ -69,6 +69,31 @@ def test_cli_explain_session_tells_the_reading_the_rule_and_what_would_be_loaded
             "and this session's own transcripts"
         ),
     }
+
+
+def test_cli_explain_session_lists_what_the_bootstrap_lane_loads(home: Path, tacit: Tacit) -> None:
+    settle(home, "context_compiler: {profile: full}\n")
+    (home / "knowledge/identity/USER.md").write_text("---\ntype: identity\n---\n# Ines\n\nPots.\n")
+    found = {file["name"]: file for file in told(tacit, "agent:main:main")["files"]}
+    loaded = opened(home).bootstrapped("agent:main:main", [], None)
+    assert [name for name, file in found.items() if file["tokens"]] == [
+        one["name"] for one in loaded.files or ()
+    ]
+    assert sum(file["tokens"] or 0 for file in found.values()) == loaded.receipt.tokens
+    assert list(found) == ["SOUL.md", "USER.md", "TOOLS_COMPACT.md"]
+    settle(home, "context_compiler: {profile: full}\ninject: {lanes: [runtime]}\n")
+    assert "AGENTS.md" in [file["name"] for file in told(tacit, "agent:main:main")["files"]]  # with each turn
+
+
+def test_cli_explain_session_says_whose_notes_and_transcripts_are_searched(home: Path, tacit: Tacit) -> None:
+    settle(home, RULES)
+    search = rows(tacit("explain-session", "agent:shop:main").stdout)["search"]
+    assert search == "notes and transcripts that all agents share or that belong to shop"
+    assert told(tacit, "agent:shop:main")["search"]["transcripts"] == "agent"
+    both = rows(tacit("explain-session", "agent:shop:main", "--agent", "main").stdout)
+    assert both["agent"] == "shop and main"
+    assert both["search"] == "notes and transcripts that all agents share"
+    assert "only what all agents share" in both["note"]
 
 
 def test_cli_explain_session_says_the_same_in_json(home: Path, tacit: Tacit) -> None:

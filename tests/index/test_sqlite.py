@@ -174,6 +174,26 @@ def test_a_scope_that_is_asked_for_again_and_again_stays_remembered(index: Sqlit
         assert _gatherings(index, lambda scope=scope: _ask(index, scope)) == 0  # type: ignore[misc]
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"audience": "zzz"}, {"audience": ["owner"]}, {"archived": "x"}, {"categories": ([],)},
+        {"since": "x"}, {"under": 5}, {"without": (None,)}, {"agents": [1]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_scope_that_makes_no_sense_is_no_broken_index(index: SqliteIndex, wrong: dict[str, object]) -> None:
+    scope = Scope(**wrong)  # type: ignore[arg-type]
+    questions: list[Callable[[], object]] = [
+        lambda: index.lexical(["clay"], scope, 5),
+        lambda: index.nearest(bytes(8), scope, 5),
+        lambda: index.names(scope),
+    ]
+    for ask in questions:
+        with pytest.raises((TypeError, ValueError, AttributeError)):
+            ask()
+
+
 def test_few_scopes_are_remembered(index: SqliteIndex) -> None:
     for number in range(20):
         _ask(index, replace(ANYONE, under=f"{number}/"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -234,6 +235,20 @@ def test_neither_the_hosts_list_nor_its_entries_are_touched_or_handed_back(lane:
         assert listed == before
 
 
+def test_nothing_inside_an_entry_is_shared_with_the_host(lane: Lane) -> None:
+    listed = [entry("SOUL.md", meta={"tags": ["a"]})]
+    for key in (OWNER, UNKNOWN):
+        done = lane(listed, key).files or []
+        done[0]["meta"]["tags"].append("spoilt")
+        assert listed == [entry("SOUL.md", meta={"tags": ["a"]})]
+
+
+def test_an_entry_that_cannot_be_copied_is_still_answered(lane: Lane) -> None:
+    lock = threading.Lock()
+    done = lane([entry("SOUL.md", lock=lock)])
+    assert (done.files or [{}])[0]["lock"] is lock
+
+
 def test_the_answer_fed_back_in_is_the_same_answer_and_never_grows(lane: Lane) -> None:
     first = lane(HOST)
     again: Bootstrapped = first
@@ -286,6 +301,7 @@ def test_what_is_no_list_is_answered_with_a_warning_of_one_line_and_no_change(
     [
         ("inject: {enabled: false}\n", "disabled"),
         ("inject: {exclude_agents: [main]}\n", "excluded"),
+        ("inject: {exclude_agents: [Main]}\n", "excluded"),
         ("inject: {lanes: [runtime]}\n", "lane"),
         ("sessions: {main_session: {lanes: [runtime, file]}}\n", "lane"),
     ],
@@ -401,9 +417,47 @@ def test_whatever_a_host_lists_it_gets_whole_entries_back(
     before = copy.deepcopy(listed)
     done = bootstrap(Home(nowhere), Config(), profile_of(OWNER, Config()), listed, str(nowhere), NOW)
     assert listed == before
+    if "no-soul" in notices(done):
+        assert done.files == before  # there is no file of ours, so the host's own stay
+        return
     assert whole(done.files)
     assert len(set(names(done))) == len(names(done))
     assert not nowhere.exists()
+
+
+# Nothing to give
+
+
+def empty(lane: Lane, *kept: str) -> None:
+    for file in (lane.home.root / IDENTITY).iterdir():
+        if file.name not in kept:
+            file.unlink()
+
+
+@pytest.mark.parametrize("key", [OWNER, STRANGER, GROUP, CRON])
+def test_a_session_without_a_soul_says_so(lane: Lane, key: str) -> None:
+    empty(lane, "USER.md", "TOOLS_COMPACT.md", "HEARTBEAT.md")
+    done = lane([entry("AGENTS.md")], key)
+    assert "SOUL.md" not in names(done)
+    assert notices(done) == ["no-soul"]
+    assert "SOUL.md is not loaded" in done.receipt.notices[0].text
+    assert notices(lane(HOST, key)) == []
+
+
+def test_a_session_of_the_owner_that_would_have_no_file_keeps_the_hosts(lane: Lane) -> None:
+    empty(lane)
+    listed = [entry("AGENTS.md"), entry("IDENTITY.md")]
+    done = lane(listed)
+    assert (done.files, done.changed) == (listed, False)
+    assert (notices(done), done.receipt.skipped) == (["no-soul"], "no-soul")
+    assert done.receipt.tokens == done.receipt.host_tokens
+    assert lane(listed, SUBAGENT).files == []  # others get what the rule gives them, and no more
+
+
+def test_what_is_another_agents_does_not_come_back_with_the_hosts_list(lane: Lane) -> None:
+    empty(lane)
+    done = lane([entry("SOUL.md", "---\nagent: pumpkin\n---\nPUMPSOUL\n")])
+    assert (done.files, notices(done)) == ([], ["no-soul"])
 
 
 # Hostile files

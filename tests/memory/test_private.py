@@ -117,10 +117,22 @@ def test_the_owner_of_one_agent_does_not_hear_another_agent(lived: Memory) -> No
     assert "MAINSAID" not in everything(other)
 
 
-def test_an_agent_given_by_hand_counts_as_the_one_of_the_key(lived: Memory) -> None:
+def test_an_agent_given_by_hand_counts_where_no_session_is_given(lived: Memory) -> None:
     given = lived.turns.look(Request("the pump gives water", OWNER, agent="pumpkin"))
     assert "PUMPTOPIC" in given.text
-    assert given.receipt.agent == "pumpkin"
+    assert (given.receipt.agent, given.receipt.session_key) == ("pumpkin", "agent:pumpkin:main")
+    assert "MAINSAID" not in everything(lived.turns.look(Request(QUESTION, OWNER, agent="pumpkin")))
+
+
+@pytest.mark.parametrize(("key", "agent"), [(CRON, "pumpkin"), ("agent:pumpkin:main", "main")])
+def test_an_agent_that_is_not_the_one_of_the_key_hears_what_all_agents_share(
+    lived: Memory, key: str, agent: str
+) -> None:
+    compiled = lived.turns.look(Request("the pump gives water to the tomatoes", key, agent=agent))
+    told = everything(compiled)
+    assert "COREWORD" in told
+    assert not [word for word in ("PUMPWORD", "PUMPTOPIC", "MAINSAID", "GROUPSAID") if word in told]
+    assert "agents" in [notice.code for notice in compiled.receipt.notices]
 
 
 def test_a_topic_for_the_group_loses_what_it_subscribes_to_for_the_owner(lived: Memory) -> None:

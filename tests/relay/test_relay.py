@@ -133,6 +133,57 @@ def test_relay_passes_an_event_on_as_it_is_and_adds_what_it_lacks(relay: Relay, 
     assert len({fourth["id"], fifth["id"], "mine"}) == 3
 
 
+def test_relay_sends_what_hosts_call_otherwise_by_our_names(relay: Relay, at: Path) -> None:
+    seen: list[Any] = []
+
+    def look(line: socket.socket, over: threading.Event) -> None:
+        seen.append(json.loads(read_request(line).partition(b"\r\n\r\n")[2]))
+        line.sendall(reply(b'{"text": ""}'))
+
+    sent: list[tuple[dict[str, object], dict[str, object]]] = [
+        (
+            {"sessionKey": "k", "senderId": "7", "agentId": "shop"},
+            {"session_key": "k", "sender": "7", "agent": "shop"},
+        ),
+        ({"sessionKey": 12}, {"session_key": ""}),
+        ({"session_key": ["k"]}, {"session_key": ""}),
+        ({"session_key": None}, {"session_key": ""}),
+        ({"session_key": None, "sessionKey": "k"}, {"session_key": "k"}),
+        ({"session_key": "mine", "sessionKey": "k"}, {"session_key": "mine"}),
+        ({"senderId": 99, "channel": "telegram"}, {"sender": "telegram:99"}),
+        ({"from": "slack:U1", "channel": "telegram"}, {"sender": "slack:U1"}),
+        ({"sender": "a", "senderId": "b", "from": "c"}, {"sender": "a"}),
+        ({"sender": None, "from": {"id": 7}}, {"sender": "*"}),
+    ]
+    with listening(at, look):
+        for event, _ in sent:
+            relay("turn", {"prompt": "p", **event})
+    for got, (event, expected) in zip(seen, sent, strict=True):
+        assert {name: got[name] for name in expected} == expected, event
+        assert got["message"] == "p"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"sessionKey": 12},
+        {"session_key": None, "sessionKey": "agent:main:telegram:direct:99"},
+        {"senderId": 99, "channel": "telegram"},
+        {"from": "telegram:99"},
+    ],
+    ids=str,
+)
+def test_relay_gives_the_owners_words_to_nobody_whom_it_cannot_read(
+    relay: Relay, event: dict[str, object]
+) -> None:
+    with serving(relay.home):
+        said = relay("turn", {"prompt": QUESTION, **event})
+        own = relay("turn", {"prompt": QUESTION, "sessionKey": "agent:main:telegram:direct:7"})
+    assert "TAPSWORD" in said.json["additionalContext"]
+    assert "COREWORD" not in said.json["additionalContext"]
+    assert "COREWORD" in own.json["additionalContext"]
+
+
 def test_relay_keeps_a_conversation(relay: Relay) -> None:
     with serving(relay.home) as served:
         for text in ("One", "Two"):

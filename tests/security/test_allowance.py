@@ -10,12 +10,13 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tacit import api
 from tacit.api import Served
-from tacit.errors import TacitError
+from tacit.errors import TacitError, UsageError
 from tacit.memory import Memory
 from tacit.memory.live import Conversations
 from tests.memory.conftest import _lived, garden, lived
@@ -168,9 +169,9 @@ def test_a_forged_key_is_never_the_owners(garden: Path, key: str) -> None:
         assert "USERWORD" not in told
 
 
-@pytest.mark.parametrize("sender", ["99", "telegram:99", "7 ", "*", "٧"])
+@pytest.mark.parametrize("sender", ["99", "telegram:99", "7 ", "*", "٧", 99, 0, ["7"], {"id": 7}, True])
 def test_a_stranger_who_writes_into_the_main_session_is_given_what_anyone_is(
-    garden: Path, sender: str
+    garden: Path, sender: object
 ) -> None:
     one = served(opened(garden))
     owner_talks(one)
@@ -190,7 +191,210 @@ def test_a_main_session_with_several_senders_is_nobodys(garden: Path) -> None:
     assert "COREWORD" not in opened(garden).turn(QUESTION).text  # also after a restart
 
 
+@pytest.mark.parametrize("sender", [99, 0, ["7"], b"7", True])
+def test_a_sender_that_is_no_text_is_not_the_owner_for_the_library_either(garden: Path, sender: Any) -> None:
+    memory = opened(garden)
+    told = [memory.turn(QUESTION, sender=sender).text, memory.inject(QUESTION, sender=sender).text]
+    told.append(json.dumps(memory.bootstrap(OWNER, HOST_FILES, None, sender=sender)))
+    assert leaked("\n".join(told), STRANGER) == []
+    assert "COREWORD" not in memory.turn(QUESTION).text  # somebody else has written here
+    assert "USERWORD" in memory.turn(QUESTION, sender=7).text  # type: ignore[arg-type]
+
+
+def test_a_sender_that_is_a_number_is_remembered(garden: Path) -> None:
+    settle(garden, PATIENT)  # nobody is named as the owner
+    memory = opened(garden)
+    assert "COREWORD" in memory.turn(QUESTION, sender=7).text  # type: ignore[arg-type]
+    assert "COREWORD" not in memory.turn(QUESTION, sender=99).text  # type: ignore[arg-type]
+
+
+def test_to_ask_in_somebodys_name_is_not_to_write_in_a_session(garden: Path) -> None:
+    settle(garden, PATIENT)
+    one = served(opened(garden))
+
+    def type_for_the_first() -> str:
+        return str(api.bootstrap(one, {"sender": "telegram:7"})["session_type"])
+
+    assert type_for_the_first() == "main_session"
+    asked = {"session_key": OWNER, "sender": "telegram:99", "query": QUESTION}
+    assert leaked(json.dumps(api.search(one, asked)), STRANGER) == []
+    assert leaked(json.dumps(api.ipc(one, {"action": "search", "payload": asked})), STRANGER) == []
+    assert api.list_receipts(one, asked) == {"receipts": []}
+    assert type_for_the_first() == "main_session"
+    api.message(one, {"text": "Hello", "role": "assistant", "sender": "telegram:bot"})
+    assert type_for_the_first() == "main_session"
+    api.message(one, {"text": "Hello", "sender": "telegram:99"})
+    assert type_for_the_first() == "external_dm"
+
+
+# ---------------------------------------------------------------- what a host calls it
+
+UNREAD = [
+    {"session_key": None},
+    {"session_key": 12},
+    {"session_key": ["agent:main:main"]},
+    {"sessionKey": None},
+]
+
+
+@pytest.mark.parametrize("about", UNREAD, ids=str)
+def test_a_session_key_that_cannot_be_read_is_not_the_main_session(
+    garden: Path, about: dict[str, Any]
+) -> None:
+    one = served(opened(garden))
+    owner_talks(one)
+    told = [json.dumps(api.turn(one, {"message": QUESTION, "full": True, **about}))]
+    told.append(json.dumps(api.search(one, {"query": QUESTION, **about})))
+    told.append(json.dumps(api.ipc(one, {"action": "search", "payload": {"query": QUESTION, **about}})))
+    told.append(json.dumps(api.list_receipts(one, about)))
+    assert leaked("\n".join(told), UNKNOWN) == []
+    assert api.message(one, {"text": "Hello", **about})["path"]  # nothing that is said is lost
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"sessionKey": STRANGER},
+        {"session_key": None, "sessionKey": STRANGER},
+        {"session_key": "", "sessionKey": STRANGER},
+        {"sessionKey": OWNER, "senderId": "telegram:99"},
+        {"sessionKey": OWNER, "senderId": 99},
+        {"session_key": OWNER, "sender": "", "from": "99", "channel": "telegram"},
+        {"session_key": OWNER, "from": {"id": 7}},
+        {"senderId": "7", "sender": "99"},
+    ],
+    ids=str,
+)
+def test_a_session_and_its_sender_are_known_by_the_names_that_hosts_have_for_them(
+    garden: Path, about: dict[str, Any]
+) -> None:
+    one = served(opened(garden))
+    told = [json.dumps(api.turn(one, {"prompt": QUESTION, "full": True, **about}))]
+    told.append(json.dumps(api.bootstrap(one, {"files": HOST_FILES, **about})))
+    assert "TAPSWORD" in told[0]
+    assert leaked("\n".join(told), STRANGER) == []
+
+
+def test_the_channel_that_a_host_names_beside_the_sender_counts(garden: Path) -> None:
+    settle(garden, PATIENT + "owners: ['telegram:7']\n")
+    one = served(opened(garden))
+    for channel, expected in (("telegram", True), ("signal", False), (None, False)):
+        told = api.turn(one, {"prompt": QUESTION, "senderId": 7, "channel": channel})
+        assert ("COREWORD" in told["text"]) is expected
+
+
+def test_an_agent_that_a_host_names_has_its_own_sessions(garden: Path) -> None:
+    one = served(opened(garden))
+    owner_talks(one)
+    told = api.turn(one, {"message": "the pump gives water", "agentId": "pumpkin", "full": True})
+    assert "PUMPTOPIC" in told["text"]
+    assert "MAINSAID" not in json.dumps(told)
+    of_main, of_pumpkin = (
+        api.message(one, {"text": "Hello", **about}) for about in ({}, {"agent": "pumpkin"})
+    )
+    assert of_main["session_id"] != of_pumpkin["session_id"]
+    listed = api.list_receipts(one, {"session_key": OWNER, "agent": "pumpkin"})["receipts"]
+    assert {receipt["agent"] for receipt in listed} == {"pumpkin"}
+
+
+def test_an_excluded_agent_is_left_alone_under_either_name(garden: Path) -> None:
+    names = "exclude_agents: [Pumpkin]"
+    settle(garden, OWNERS + f"inject: {{deadline_ms: 60000, {names}}}\ncapture: {{{names}}}\n")
+    one = served(opened(garden))
+    assert api.turn(one, {"message": QUESTION})["skipped"] == ""
+    assert api.message(one, {"text": "Hello"})["session_id"]
+    for about in ({"session_key": PUMP}, {"agent": "pumpkin"}, {"session_key": CRON, "agent": "pumpkin"},
+                  {"session_key": PUMP, "agent": "main"}):  # fmt: skip
+        assert api.turn(one, {"message": QUESTION, **about})["skipped"] == "excluded"
+        assert [n["code"] for n in api.bootstrap(one, {"files": [], **about})["notices"]][-1] == "excluded"
+        assert api.message(one, {"text": "Hello", **about})["session_id"] == ""
+
+
 # ---------------------------------------------------------------- ways round
+
+
+def test_a_receipt_is_for_the_session_that_it_is_of(garden: Path) -> None:
+    one = served(opened(garden))
+    owners = api.turn(one, {"message": QUESTIONS[1], "session_key": OWNER})["receipt"]
+    mine = api.turn(one, {"message": QUESTION, "session_key": STRANGER, "wake": ["codes"]})["receipt"]
+    assert "mira-olsen" in json.dumps(api.one_receipt(one, {"id": owners}))
+    assert "mira-olsen" in json.dumps(api.one_receipt(one, {"id": owners, "session_key": OWNER}))
+    assert leaked(json.dumps(api.one_receipt(one, {"id": mine, "session_key": STRANGER})), STRANGER) == []
+    for body in (
+        {"session_key": STRANGER},
+        {"session_key": GROUP},
+        {"session_key": None},
+        {"sessionKey": STRANGER},
+        {"session_key": OWNER, "sender": "99"},
+        {"session_key": OWNER, "agent": "pumpkin"},
+    ):
+        with pytest.raises(UsageError, match="There is no receipt"):
+            api.one_receipt(one, {"id": owners, **body})
+
+
+def test_the_session_of_the_ethos_protocol_may_stand_beside_the_payload(garden: Path) -> None:
+    one = served(opened(garden))
+    asked = {"action": "search", "payload": {"query": "the valve SECRETWORD"}}
+    assert "SECRETWORD" in json.dumps(api.ipc(one, asked))
+    for about in (
+        {"session_key": STRANGER},
+        {"sessionKey": STRANGER},
+        {"session_key": OWNER, "sender": "99"},
+    ):
+        told = api.ipc(one, {**asked, **about})
+        assert told["status"] == "ok"
+        assert "opens with SECRETWORD" not in json.dumps(told)
+    inside = {"action": "search", "payload": {"query": "the valve", "sessionKey": STRANGER}}
+    assert "SECRETWORD" not in json.dumps(api.ipc(one, {**inside, "session_key": OWNER}))
+
+
+@pytest.mark.parametrize("action", [5, None, ["search"], {}])
+def test_the_ethos_protocol_answers_a_wrong_action_as_an_error(garden: Path, action: object) -> None:
+    assert api.ipc(served(opened(garden)), {"action": action})["status"] == "error"
+
+
+@pytest.mark.parametrize(
+    "about", [{"session_key": STRANGER}, {"sessionKey": STRANGER}, {"session_key": None}]
+)
+def test_a_search_with_all_filters_is_for_no_session(garden: Path, about: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="session_key"):
+        api.find(served(opened(garden)), {"query": "valve", **about})
+
+
+@pytest.mark.parametrize(
+    ("scope", "named"),
+    [
+        ({"audience": "zzz"}, "audience"),
+        ({"audience": None}, "audience"),
+        ({"audience": ["owner"]}, "audience"),
+        ({"audience": []}, "audience"),
+        ({"archived": "x"}, "archived"),
+        ({"archived": 1}, "archived"),
+        ({"since": "x"}, "since"),
+        ({"until": 5}, "until"),
+        ({"under": 5}, "under"),
+        ({"conversation": []}, "conversation"),
+        ({"categories": ["zzz"]}, "categories"),
+        ({"categories": [[]]}, "categories"),
+        ({"agents": [1]}, "agents"),
+        ({"agents": "main"}, "agents"),
+        ({"without": [None]}, "without"),
+        ({"audiense": "anyone"}, "audiense"),
+        (["owner"], "scope"),
+        ("owner", "scope"),
+        ([], "scope"),
+    ],
+    ids=str,
+)
+def test_a_filter_that_makes_no_sense_is_refused_by_name_and_the_index_stays(
+    garden: Path, scope: object, named: str
+) -> None:
+    memory = opened(garden)
+    before = memory.searcher.inode()
+    with pytest.raises(UsageError, match=f"'{named}'"):
+        api.find(served(memory), {"query": "tomatoes", "scope": scope})
+    assert memory.searcher.inode() == before
+    assert memory.find("tomatoes").degraded == ()
 
 
 def test_a_topic_for_all_that_subscribes_to_private_files_gives_none_of_them(garden: Path) -> None:

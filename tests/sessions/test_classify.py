@@ -46,6 +46,12 @@ KNOWN = {
     "agent:lead:telegram:direct:666": ("external_dm", "lead", "telegram", "666", ""),
     "agent:main:telegram:group:-100123": ("group_chat", "main", "telegram", "-100123", ""),
     "agent:main:slack:channel:c1": ("group_chat", "main", "slack", "c1", ""),
+    "agent:main:telegram:work:group:-1": ("group_chat", "main", "telegram", "-1", ""),
+    "agent:main:discord:acc:channel:5": ("group_chat", "main", "discord", "5", ""),
+    "agent:main:telegram:default:group:-1:topic:7": ("forum_topic", "main", "telegram", "-1", "7"),
+    "agent:main:group:-1": ("group_chat", "main", "", "-1", ""),
+    "agent:main:channel:5": ("group_chat", "main", "", "5", ""),
+    "agent:main:channel:5:thread:7": ("forum_topic", "main", "", "5", "7"),
     "agent:main:matrix:room:!AbC:example.org": ("group_chat", "main", "matrix", "!AbC:example.org", ""),
     "agent:main:telegram:group:-100123:topic:7": ("forum_topic", "main", "telegram", "-100123", "7"),
     "agent:main:slack:channel:c1:thread:17.25": ("forum_topic", "main", "slack", "c1", "17.25"),
@@ -93,7 +99,8 @@ HOSTILE = [
     "agent:main:telegram:group:\u202e1", "agent:main:telegram:group:", "agent:main:telegram::direct:48210011",
     f"agent:main:telegram:group:{'1' * 10_000}", "agent:main:web1", "agent:main:home",
     "agent:main:telegram:direct", "cron:", "cron", "subagent", "\ud800", "hook", "heartbeat:x",
-    "agent:main:main:direct:48210011", "agent:main:group:direct:48210011", "agent:main:group:-1",
+    "agent:main:main:direct:48210011", "agent:main:group:direct:48210011", "agent:main:group",
+    "agent:main:group:topic", "agent:main:telegram:hook:group:1",
     "agent:main:channel:direct:48210011", "agent:main:topic:direct:48210011",
     "agent:main:openai-user:direct:48210011", "agent:main:openresponses-user:direct:48210011",
     "agent:main:telegram:cron:direct:48210011", "agent:main:telegram:subagent:direct:48210011",
@@ -102,7 +109,7 @@ HOSTILE = [
     "agent:main:subagent:1:subagent", "agent:main:subagent:1:cron:2", "agent:main:heartbeat:48210011",
     "agent:main:main:heartbeat:x", "agent:main:acp", "agent:main:hook", "agent:main:dashboard",
     "agent:main:telegram:slash", "agent:main:main:subagent:1", "agent:main:main:cron:1",
-    "agent:main:telegram:work:group:-1", "agent:main:main:main",
+    "agent:main:main:main",
     "agent:main:a:b:c:direct:48210011", "agent:main:telegram\\direct:48210011",
 ]  # fmt: skip
 
@@ -249,6 +256,11 @@ def test_the_dashboard_is_a_main_session_only_where_the_config_says_so() -> None
         assert classify(f"agent:main:{word}:0c1d").type == "fallback"
     assert classify("agent:main:hook:0c1d", main_keys=("hook",)).type == "fallback"
     assert classify("global", main_keys=("global",)).type == "fallback"
+
+
+def test_an_agent_leads_others_however_the_config_spells_it() -> None:
+    assert classify("agent:lead:main", (), ["Lead"]).type == "orchestration"
+    assert classify("agent:Lead:main", (), ["lead"]).type == "orchestration"
 
 
 def test_only_main_sessions_may_have_several_senders_folded_into_them() -> None:

@@ -9,7 +9,8 @@ import pytest
 from tacit.config import Config, parse
 from tacit.config.keys import SESSION_TYPES
 from tacit.model.search import AUDIENCES, Scope
-from tacit.sessions.rules import Profile, profile_of
+from tacit.sessions.agents import agents_of, excluded_agent
+from tacit.sessions.rules import Profile, profile_of, sender_of
 
 MAIN = "agent:main:main"
 DM = "agent:main:telegram:direct:7"
@@ -77,9 +78,9 @@ def test_a_rule_wins_over_the_type_only_in_what_it_names() -> None:
 
 
 def test_a_rule_can_take_back_what_the_type_sets() -> None:
-    base = BASE + "  group_chat: {files: [SOUL.md, A.md], token_budget: 999, lanes: [file]}\n"
+    base = BASE + "  main_session: {files: [SOUL.md, A.md], token_budget: 999, lanes: [file]}\n"
     rule = profile_of(
-        GROUP, config("    - {type: group_chat, files: null, token_budget: null, lanes: null}\n", base)
+        MAIN, config("    - {type: main_session, files: null, token_budget: null, lanes: null}\n", base)
     ).rule
     assert (rule.files, rule.token_budget, rule.lanes) == (None, None, ("bootstrap", "runtime"))
 
@@ -118,33 +119,62 @@ def test_each_condition_is_asked_of_its_own_part_of_the_key(condition: str, key:
     assert MAIN not in holds
 
 
-def test_an_agent_is_compared_as_it_is_written() -> None:
-    settings = config("    - {agent: Shop, token_budget: 999}\n")
+@pytest.mark.parametrize("written", ["Shop", "shop"])
+def test_an_agent_is_the_same_in_any_case(written: str) -> None:
+    """A host folds the case of keys, and the config need not know."""
+    settings = config(f"    - {{agent: {written}, token_budget: 999}}\n")
     assert profile_of("agent:Shop:main", settings).number == 1
-    assert profile_of("agent:shop:main", settings).number == 0
-    assert profile_of(MAIN, settings, agent="Shop").number == 1
+    assert profile_of("agent:shop:main", settings).number == 1
+    assert profile_of(MAIN, settings, agent="SHOP").number == 1
+    assert profile_of("agent:shops:main", settings).number == 0
+
+
+def test_with_the_key_that_stands_for_none_it_is_the_main_session_of_the_agent_that_is_named() -> None:
+    for agent in ("shop", "lead"):
+        assert profile_of(MAIN, config(), agent=agent) == profile_of(f"agent:{agent}:main", config())
+    assert profile_of(MAIN, config(), agent="shop").scope == Scope(agents=("shop",))
+    public = "    - {agent: public, audience: anyone}\n"
+    assert profile_of(MAIN, config(public), agent="public").rule.audience == "anyone"
+    assert profile_of("cron:daily", config(), agent="shop").scope == Scope(agents=("shop",))  # it names none
+
+
+@pytest.mark.parametrize("agent", ["shop", "-->", ["shop"]])
+def test_where_the_key_names_another_agent_it_is_neithers(agent: object) -> None:
+    for key in ("agent:werkbank:main", "agent:main:cron:daily", GROUP):
+        profile = profile_of(key, config(), agent=agent)
+        assert profile.kind.agent == ""
+        assert profile.scope.agents == ("",)  # what belongs to an agent belongs to none of that name
+        assert profile.scope.audience == profile_of(key, config()).scope.audience
+        assert codes(profile) == ["agents"]
+        assert codes(profile_of(key, config(), agent=profile.agents[0].upper())) == []
 
 
 def test_of_two_agents_that_a_host_names_the_one_counts_that_may_see_less() -> None:
     public = "    - {agent: public, audience: anyone}\n"
-    assert profile_of("agent:main:main", config(public), agent="public").rule.audience == "anyone"
     assert profile_of("agent:public:main", config(public), agent="main").rule.audience == "anyone"
+    assert profile_of("agent:main:cron:x", config(public), agent="public").rule.audience == "anyone"
     narrow = BASE + "  main_session: {audience: anyone}\n"
     trusted = "    - {agent: trusted, type: main_session, audience: owner}\n"
     assert profile_of("agent:trusted:main", config(trusted, narrow)).rule.audience == "owner"
-    assert profile_of("agent:main:main", config(trusted, narrow), agent="trusted").rule.audience == "anyone"
+    assert profile_of("agent:other:main", config(trusted, narrow), agent="trusted").rule.audience == "anyone"
     assert profile_of("agent:trusted:main", config(trusted, narrow), agent="main").rule.audience == "anyone"
 
 
-def test_the_agent_that_the_host_names_is_the_one_whose_notes_are_searched() -> None:
-    profile = profile_of(MAIN, config(), agent="shop")
-    assert profile.kind.agent == "shop"
-    assert profile.scope == Scope(agents=("shop",))
-
-
-def test_being_named_as_an_orchestrating_agent_beside_the_key_changes_no_type() -> None:
-    assert profile_of(MAIN, config(), agent="lead").kind.type == "main_session"
+def test_being_named_as_an_orchestrating_agent_beside_a_group_changes_no_type() -> None:
     assert profile_of(GROUP, config(), agent="lead").kind.type == "group_chat"
+
+
+def test_an_agent_is_excluded_by_either_name_in_any_case() -> None:
+    for key, agent, excluded, expected in [
+        (MAIN, None, ["Main"], "main"),
+        (MAIN, "shop", ["main"], ""),  # it is the main session of the shop
+        (MAIN, "Shop", ["shop"], "Shop"),
+        ("agent:shop:telegram:group:1", "main", ["SHOP"], "shop"),
+        ("agent:shop:telegram:group:1", "main", ["MAIN"], "main"),
+        ("agent:shop:telegram:group:1", None, ["main"], ""),
+        ("cron:x", "shop", ["main"], ""),
+    ]:
+        assert excluded_agent(agents_of(key, agent), excluded) == expected
 
 
 # ---------------------------------------------------------------- whose main session it is
@@ -268,8 +298,37 @@ def test_a_rule_for_main_sessions_is_not_for_strangers_in_them() -> None:
 
 
 def test_a_sender_that_is_no_text_is_nobody_we_know() -> None:
-    assert is_for_strangers(profile_of(MAIN, WITH, sender=9))  # type: ignore[arg-type]
-    assert profile_of(MAIN, WITH, sender=None).rule.audience == "owner"  # type: ignore[arg-type]
+    assert profile_of(MAIN, WITH, sender=None).rule.audience == "owner"
+    assert profile_of(MAIN, WITH, sender=7).rule.audience == "owner"
+    for sender in (9, 0, True, False, 7.0, b"7", ["7"], [], {}, {"id": 7}):
+        assert is_for_strangers(profile_of(MAIN, WITH, sender=sender)), sender
+        assert sender_of(sender)
+
+
+@pytest.mark.parametrize("sender", [["7"], {}, b"7", True, "*"])
+def test_a_sender_that_cannot_be_read_is_no_owner_even_where_none_is_named(sender: object) -> None:
+    profile = profile_of(MAIN, WITHOUT, sender=sender)
+    assert is_for_strangers(profile)
+    assert codes(profile) == ["not-owner"]
+    assert codes(profile_of(MAIN, WITHOUT, senders=(sender_of(sender),))) == ["several-senders"]
+
+
+# ---------------------------------------------------------------- webhooks
+
+
+@pytest.mark.parametrize("trigger", ["webhook", "hook", "Webhook", "hook:gmail"])
+def test_a_run_that_a_webhook_began_is_nobodys_whatever_its_key_looks_like(trigger: str) -> None:
+    for kind, key in KEYS.items():
+        profile = profile_of(key, WITH, sender=OWNER, trigger=trigger)
+        assert codes(profile) == ["nobodys"]
+        assert "somebody outside" in profile.notices[0].text
+        assert profile.rule.audience == "anyone"
+        assert profile.rule.files == (None if kind == "fallback" else ("SOUL.md",))
+
+
+def test_the_key_of_a_webhooks_run_alone_reads_as_a_job() -> None:
+    for trigger in ("", "cron", "hooked", None, ["webhook"]):
+        assert profile_of(KEYS["heartbeat_cron"], WITH, trigger=trigger).rule.audience == "owner"
 
 
 # ---------------------------------------------------------------- heartbeats and jobs

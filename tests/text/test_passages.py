@@ -157,6 +157,15 @@ def test_a_head_that_cannot_be_read_never_opens_it(text: str) -> None:
     assert found.problems
 
 
+@pytest.mark.parametrize("path", ["knowledge/memory/MEMORY.md", "archive/memory/2025.md"])
+@pytest.mark.parametrize("audience", ["anyone", "group"])
+def test_what_is_in_memory_is_the_owners_whatever_it_says(path: str, audience: str) -> None:
+    found = read(path, f"---\naudience: {audience}\n---\ntext")
+    assert found.audience == "owner"
+    assert "the owner's alone" in found.problems[0].what
+    assert read(path, "---\naudience: owner\n---\ntext").problems == ()
+
+
 def test_nothing_written_is_the_default() -> None:
     assert read("topics/a.md", "---\naudience:\n---\ntext").audience == "group"
 
@@ -180,7 +189,6 @@ def test_a_transcript_is_the_owners_whatever_it_says() -> None:
         ("agent: []", ()),
         ("agent: ['', ' ']", ()),
         ("agent: 7", ("7",)),
-        ("agents: kiln", ()),
     ],
 )
 def test_a_file_may_belong_to_agents(written: str, agents: tuple[str, ...]) -> None:

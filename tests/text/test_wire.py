@@ -160,7 +160,7 @@ def test_a_form_of_what_came_back_is_the_same_form() -> None:
     ],
 )
 def test_a_scope_is_read_as_it_was_meant(scope: Scope) -> None:
-    assert Scope(**_scope(sent(scope_form(scope)))) == scope
+    assert _scope(sent(scope_form(scope))) == scope
 
 
 def test_an_event_has_the_names_of_a_request() -> None:
