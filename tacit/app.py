@@ -72,7 +72,9 @@ def load_config(home: Home) -> Loaded:
     except UnicodeDecodeError as error:
         line = home.config.read_bytes()[: error.start].count(b"\n") + 1
         raise ConfigError(CONFIG, line, "is not UTF-8 text.", "Save the file as UTF-8.") from error
-    return configuration.parse(text, where=CONFIG, environ=os.environ, trusted=is_trusted(home))
+    return configuration.parse(
+        text, where=CONFIG, environ=os.environ, trusted=is_trusted(home), root=str(home.root)
+    )
 
 
 def parts_of(config: Config) -> Parts:

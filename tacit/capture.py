@@ -67,10 +67,11 @@ class Session:
         in_zone: Callable[[datetime], datetime],
         finish: Finish,
         started_given: bool = True,
+        ended: Callable[[], None] = lambda: None,
     ) -> None:
         self._live = live  # None: this agent's conversations are not kept
         self._now, self._in_zone, self._finish = now, in_zone, finish
-        self._started_given = started_given
+        self._started_given, self._when_ended = started_given, ended
         self._last: datetime | None = None
         self._last_given = False
         self._ended: Sealed | None = None
@@ -144,6 +145,7 @@ class Session:
                 return self._ended
             if self._live.record.path is None:
                 self.detach()
+                self._when_ended()
                 return None
             last = self._last if self._last_given else None
             ended = self._local(possible(at) if at else last or self._now())
@@ -152,6 +154,7 @@ class Session:
             kept = tuple(self._clean(tag) for tag in tags)
             self._ended = self._finish(self._live, Closing(ended, kept, said_in, said_out), turns)
             self._closed = True
+            self._when_ended()
             return self._ended
 
     def detach(self) -> None:

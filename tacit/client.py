@@ -7,8 +7,8 @@ Each call asks the daemon. Where nobody listens, the home is opened in this proc
 next call. As long as there is a daemon nothing heavy is imported.
 
 What must stay true:
-- a turn is answered within its deadline and raises nothing: where it could not be made, it is empty, and the
-  notices of its receipt say why;
+- a turn is answered within its deadline and raises nothing: where it could not be made, it is empty, the
+  notices of its receipt say why, and the session's ETHOS_CONTEXT.md is emptied;
 - both ways go through the same operations (tacit.api) and the same JSON;
 - while there is a daemon, nothing is kept beside it: it holds the open conversations. Only who reads does
   not wait for one that gives no sign of life;
@@ -40,9 +40,11 @@ from tacit.errors import (
     UsageError,
 )
 from tacit.model.turns import Sealed
+from tacit.model.waiting import ANSWERED
 from tacit.net.local import Unreachable, ask, listens, socket_path
 from tacit.store import spool
 from tacit.store.home import Home, locate
+from tacit.store.mirrors import empty_mirror
 from tacit.text import wire
 from tacit.version import VERSION
 
@@ -151,11 +153,16 @@ class Client:
 
     def _turn(self, message: str, lane: str, asked: Mapping[str, Any]) -> Compiled:
         _require_known(asked)
+        began = time.time_ns()
         try:
             body = _turn_body(message, lane, asked)
             return wire.compiled_from(self._run("turn", body, self._end_of(body)))
         except Exception as error:  # noqa: BLE001 - a turn never breaks, whatever is wrong with us
-            return wire.compiled_from(_nothing(asked, lane, error))
+            nothing = _nothing(asked, lane, error)
+            if lane == "runtime":
+                with suppress(Exception):
+                    empty_mirror(self.home, None, nothing["session_key"], began)
+            return wire.compiled_from(nothing)
 
     def look(self, message: str, *, at: str | None = None, **asked: Any) -> Compiled:
         """A turn to look at: it counts as none and takes the time it needs. `at`: a date, a tag or a commit;
@@ -362,7 +369,7 @@ class Client:
         if answer is not None:
             return answer
         if "deadline_ms" in body:  # only who names a time would rather have nothing than wait for it
-            return _by(until, lambda: self._run_here(operation, body, until - _GRACE))
+            return _by(until, lambda gone: self._run_here(operation, body, until - _GRACE, gone))
         return self._run_here(operation, body)
 
     def _by_daemon(self, operation: str, body: Json, until: float) -> Json | None:
@@ -441,8 +448,15 @@ class Client:
 
     # ------------------------------------------------------------ in this process
 
-    def _run_here(self, operation: str, body: Json, until: float | None = None) -> Json:
-        """`until`: when a turn must be made; what opening the home took is taken off."""
+    def _run_here(
+        self,
+        operation: str,
+        body: Json,
+        until: float | None = None,
+        gone: Callable[[], bool] = lambda: False,
+    ) -> Json:
+        """`until`: when a turn must be made; what opening the home took is taken off. `gone`: whether nobody
+        waits for it any more."""
         from tacit.api import OPERATIONS
 
         served = self._opened()
@@ -453,7 +467,11 @@ class Client:
         run = next(one.run for one in OPERATIONS if one.name == operation)
         # By way of JSON, as it would come from a daemon: nobody shall be able to tell the difference.
         given = json.loads(_encoded({name: value for name, value in body.items() if value is not None}))
-        answer: Json = json.loads(json.dumps(run(served, given)))
+        mark = ANSWERED.set(gone)
+        try:
+            answer: Json = json.loads(json.dumps(run(served, given)))
+        finally:
+            ANSWERED.reset(mark)
         if operation == "end_session":
             with suppress(TacitError, OSError):  # sealed it is; who opens the home next commits it
                 served.live.commit_ended()
@@ -478,14 +496,15 @@ class Client:
             spool.drain(self.home.root, lambda record: take_spooled(served, record))
 
 
-def _by(until: float, call: Callable[[], T]) -> T:
-    """What it returns by then. What takes longer goes on: a home that is opened for this turn is open for the
-    next one."""
+def _by(until: float, call: Callable[[Callable[[], bool]], T]) -> T:
+    """What it returns by then. What takes longer goes on, and can ask whether nobody waits any more: a home
+    that is opened for this turn is open for the next one."""
     done: Queue[tuple[T | None, Exception | None]] = Queue()
+    gone = threading.Event()
 
     def run() -> None:
         try:
-            done.put((call(), None))
+            done.put((call(gone.is_set), None))
         except Exception as error:  # noqa: BLE001 - it is raised where somebody waits for it
             done.put((None, error))
 
@@ -493,6 +512,7 @@ def _by(until: float, call: Callable[[], T]) -> T:
     try:
         value, error = done.get(timeout=max(0.001, until - time.monotonic()))
     except Empty:
+        gone.set()
         raise Unreachable("late", "there is no daemon, and without one it was not ready in time") from None
     if error is not None:
         raise error

@@ -165,7 +165,9 @@ SKIPPED = {
     "own-block": "the message is only what tacit gave before",
     "not-first": "inject.mode is first, and this session had its search",
     "debounced": "the message before came less than inject.debounce_ms ago",
-    "deadline": "the time was over before it began",
+    "search": "the search failed",
+    "deadline": "the time was over before anything was looked for",
+    "busy": "too much was asked at the same time",
 }
 
 

@@ -1,6 +1,6 @@
 """Where things stand: the home, its branch, its sessions, what waits for a commit, the daemon, and whose
-conversations are left alone. Runs no git and parses no YAML, so it answers at once; `tacit doctor` looks
-closer."""
+conversations are left alone. Runs no git, and parses YAML only where a glance at the config is not enough, so
+it answers at once; `tacit doctor` looks closer."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 from tacit.cli import output
 from tacit.cli.dispatch import home_option, json_option
+from tacit.errors import TacitError
 from tacit.net.local import Unreachable, ask, socket_path
 from tacit.store import overview
-from tacit.store.home import locate
+from tacit.store.home import Home, locate
 
 TYPE_CHECKING = False  # as in typing, which would cost every command several milliseconds
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     home = locate(options.home, os.environ).require()
     seen = overview.look(home)
     health = _health(seen)
-    settings = _settings(seen, health)
+    settings = _settings(home, seen, health)
     problems = _problems(seen, health)
     if options.json:
         sessions = [{"session_id": name, "path": path or None} for name, path in seen.open]
@@ -66,14 +67,29 @@ def _problems(seen: overview.Overview, health: dict[str, Any] | None) -> list[st
     return [str(one) for one in told] if isinstance(told, list) else []
 
 
-def _settings(seen: overview.Overview, health: dict[str, Any] | None) -> dict[str, object] | None:
-    """As they are in force. The daemon has read the config; without it, the config is only glanced at."""
+def _settings(home: Home, seen: overview.Overview, health: dict[str, Any] | None) -> dict[str, object] | None:
+    """As they are in force. The daemon has read the config; without it, a glance at it is enough for most."""
     if seen.daemon is None:
-        return seen.settings
+        return seen.settings or _read(home)
     try:
         return {f"{one}.{key}": value for one in ("inject", "capture") for key, value in health[one].items()}  # type: ignore[index]
     except (TypeError, KeyError, AttributeError):
         return None
+
+
+def _read(home: Home) -> dict[str, object] | None:
+    """All of the config, where it is written in a way that a glance does not understand."""
+    from tacit.app import load_config
+
+    try:
+        config = load_config(home).config
+    except (TacitError, OSError):
+        return None  # `tacit config` says what is wrong
+    return {
+        f"{section}.{name}": list(value) if isinstance(value, tuple) else value
+        for section, _, name in (one.partition(".") for one in overview.SETTINGS)
+        for value in [getattr(getattr(config, section), name)]
+    }
 
 
 def _rows(seen: overview.Overview) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from posixpath import relpath
 from typing import NamedTuple
 
 from tacit.config.keys import DEFAULTS, HOST_WORDS, KEYS, Config, Override, SessionRule, flatten
@@ -14,6 +15,7 @@ from tacit.model.problems import Problem
 _NARROW_TO_WIDE = ("anyone", "group", "owner")
 _FOR_ANYONE = ("SOUL.md",)
 _MAIN_WORDS = HOST_WORDS - {"main", "dashboard", "explicit"}  # that no main session is called by
+_SEARCHED = ("knowledge", "topics", "archive", "raw")  # folders of a home
 
 
 class Clash(NamedTuple):
@@ -22,9 +24,11 @@ class Clash(NamedTuple):
     hint: str
 
 
-def first_clash(config: Config, lines: Mapping[str, int]) -> tuple[Clash, int] | None:
-    """The first by line, where a clash stands at the last of its keys that the file names."""
-    placed = [(clash, max(lines[key] for key in clash.keys if key in lines)) for clash in _clashes(config)]
+def first_clash(config: Config, lines: Mapping[str, int], root: str) -> tuple[Clash, int] | None:
+    """The first by line, where a clash stands at the last of its keys that the file names. `root`: of the
+    home; empty where there is none."""
+    found = [*_clashes(config), *_searched(config, root)]
+    placed = [(clash, max(lines[key] for key in clash.keys if key in lines)) for clash in found]
     return min(placed, key=lambda pair: pair[1], default=None)
 
 
@@ -69,6 +73,15 @@ def _clashes(config: Config) -> Iterator[Clash]:
             yield from _session(f"sessions.{part.name}", rule, getattr(DEFAULTS.sessions, part.name))
     for at, override in enumerate(config.sessions.rules):
         yield from _override(override, rule_name(at))
+
+
+def _searched(config: Config, root: str) -> Iterator[Clash]:
+    """Copies of what one session was given must not be found by another."""
+    name, given = "sessions.directory", config.sessions.directory
+    inside = relpath(given, root) if given and root else ".."
+    if inside.split("/")[0] in _SEARCHED:
+        what = f"{name!r} is inside {inside.split('/')[0]}/ of the home, where search looks."
+        yield Clash((name,), what, "Name a folder outside of it.")
 
 
 def _ordered(config: Config, small: str, large: str) -> Iterator[Clash]:

@@ -137,7 +137,7 @@ class ContextCompiler:
         default=4000,
         metadata=_rule(
             "whole",
-            "Most characters of retrieved passages in a turn that names no budget of its own.",
+            "Most characters of retrieved passages and what frames them, in a turn that names no budget.",
             low=0,
             high=1_000_000,
         ),
@@ -383,7 +383,7 @@ class Inject:
         default=500,
         metadata=_rule(
             "whole",
-            "Milliseconds in which a session that asks again gets no second search.",
+            "Milliseconds in which the same message is the same turn, and mode first searches for no other.",
             low=0,
             high=60_000,
         ),

@@ -32,8 +32,8 @@ class _Gathered:
         self.problems: list[Problem] = []
 
 
-def parse(text: str, *, where: str, environ: Mapping[str, str], trusted: bool) -> Loaded:
-    """`trusted` means that this home was set up on this machine, by `tacit init`.
+def parse(text: str, *, where: str, environ: Mapping[str, str], trusted: bool, root: str = "") -> Loaded:
+    """`trusted` means that this home was set up on this machine, by `tacit init`. `root`: the home.
 
     In a home that was not, keys that reach outside and values that ask the environment keep their
     defaults, and a Problem says so: a cloned folder must not be able to reach or to read anything.
@@ -42,7 +42,7 @@ def parse(text: str, *, where: str, environ: Mapping[str, str], trusted: bool) -
     for key, line, node in _entries(read_tree(text, where), "", where):
         _take(got, key, line, node, where=where, environ=environ, trusted=trusted)
     config = build(got.values)
-    clash = first_clash(config, got.lines)
+    clash = first_clash(config, got.lines, root)
     if clash:
         raise ConfigError(where, clash[1], clash[0].what, clash[0].hint)
     got.problems.extend(doubts(config, where, got.lines))

@@ -57,7 +57,7 @@ class Wanted:
 @dataclass(frozen=True, slots=True)
 class Appetite:
     """How much knowledge is wanted: nothing below a relevance or so far below the best, and never more than
-    so many characters."""
+    so many characters, those of its frame among them."""
 
     least: float = 0.0
     far: float = inf
@@ -124,6 +124,7 @@ class _Filling:
         self.notices: list[Notice] = []
         self._used: dict[str, int] = {}
         self._texts: dict[str, str] = {}  # what is in already, by path
+        self._framing = len(fenced("knowledge", _MARK, ""))  # characters around all knowledge
         self._asked = frozenset(_WORD.findall(asked[:2000].casefold()))
 
     def message(self, text: str) -> Shortened:
@@ -144,6 +145,7 @@ class _Filling:
         if cost > self.left:
             return ""
         self.left -= cost
+        self._framing += len(f"<!-- system -->\n{text}\n\n")
         return text
 
     def add(self, blocks: Iterable[Block], reserved: int) -> None:
@@ -210,20 +212,21 @@ class _Filling:
         units = [unit for block in fresh for unit in self._units(block, left, appetite.each)]
         waiting = _Waiting(units, self._cost)
         top = max((unit.value for unit in units), default=0.0)
-        used = characters = 0
+        used, characters = 0, self._framing
         while unit := waiting.next():
             cost = self._cost(unit, headed=unit.path in waiting.opened)
+            length = self._length(unit, headed=unit.path in waiting.opened)
             if (unit.score or 0.0) < appetite.least:
                 self._drop(unit, "far", f"relevance below {appetite.least:g}, and the best is there", cost)
             elif unit.value < top - appetite.far:
                 self._drop(unit, "far", "far less relevant than the best", cost)
             elif cost > left - used:
                 self._drop(unit, "budget", "there is no room for it", cost)
-            elif appetite.characters is not None and characters + len(unit.text) > appetite.characters:
+            elif appetite.characters is not None and characters + length > appetite.characters:
                 self._drop(unit, "characters", f"more than {appetite.characters:,} characters", cost)
             else:
                 waiting.open(unit.path)
-                used, characters = used + cost, characters + len(unit.text)
+                used, characters = used + cost, characters + length
                 self._keep(unit, Shortened(unit.text, unit.left_out), cost)
         if used:
             self.left -= self.fence("knowledge")
@@ -240,14 +243,22 @@ class _Filling:
             pieces = [replace(piece, value=block.value) for piece in block.pieces]
             return [unit for piece in pieces for unit in self._units(piece, inf, each)]
         if long and each is not None:
-            rest = f"only {each:,} of {len(block.text):,} characters"
-            return [replace(block, text=around(block.text, each, self._asked), left_out=rest)]
+            shown = around(block.text, each, self._asked)
+            if not shown.text:
+                self._drop(block, "characters", f"nothing of it can be said in {each:,} characters")
+                return []
+            return [replace(block, text=shown.text, left_out=shown.left_out)]
         return [block]
 
     def _cost(self, block: Block, headed: bool) -> int:
         """A piece among others of its file costs a mark for the gap before it, its file a heading."""
         said = f"{block.speaker}: {block.text}\n" if block.speaker else f"{block.text}\n"
         return self._count(said) + (2 if headed else self._count(f"[{_MARK} {heading(block)}]\n"))
+
+    def _length(self, block: Block, headed: bool) -> int:
+        """Characters, with what `_cost` counts as well."""
+        said = f"{block.speaker}: {block.text}\n" if block.speaker else f"{block.text}\n"
+        return len(said) + (len("…\n") if headed else len(f"[{_MARK} {heading(block)}]\n"))
 
     # Frames
 

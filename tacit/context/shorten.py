@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from tacit.context.plain import says_something
@@ -49,37 +50,61 @@ def middle_out(text: str, room: int, count: Count) -> Shortened:
     return Shortened("", left)
 
 
-def around(text: str, characters: int, words: Collection[str]) -> str:
-    """The lines of a passage with the most of the words, as many as fit, and marks where it is cut."""
+def around(text: str, characters: int, words: Collection[str]) -> Shortened:
+    """The part of a passage with the most of the words, as much as fits, with marks where it is cut. Empty
+    where nothing can be said in so few characters."""
     if len(text) <= characters:
-        return text
-    lines = text.split("\n") if "\n" in text else re.split(r"(?<=[.!?。！？]) ", text)
-    joint = "\n" if "\n" in text else " "
-    room = characters - 2 * len(_CUT)
-    first, last = _fullest(lines, room, words)
-    if first == last:  # one line that is longer than all of it
-        return f"{_at_word(lines[first], room)}{_CUT}"
-    shown = joint.join(lines[first:last])
-    return (
-        f"{_CUT.lstrip()}{joint}{shown}" + (_CUT if last < len(lines) else "") if first else f"{shown}{_CUT}"
-    )
+        return Shortened(text, "")
+    pieces = _pieces(text, max(1, (characters - 2 * len(_CUT)) // 2))
+    first, last = _fullest(pieces, characters - 2 * len(_CUT), words)
+    part = "".join(pieces[first:last]).strip()
+    if not part:
+        return Shortened("", f"all of it: {characters:,} characters are no room")
+    before = "" if not first else "[…]\n" if pieces[first - 1].endswith("\n") else "[…] "
+    after = _CUT if last < len(pieces) else ""
+    return Shortened(f"{before}{part}{after}", f"only {len(part):,} of {len(text):,} characters")
 
 
 _CUT = " […]"
+_SENTENCE = re.compile(r".+?(?:[.!?]\s+|[。！？]\s*|\Z)", re.DOTALL)
 
 
-def _fullest(lines: Sequence[str], room: int, words: Collection[str]) -> tuple[int, int]:
-    """From which line to which the most different words stand; the first of equals."""
-    held = [frozenset(word for word in words if word in line.casefold()) for line in lines]
-    best, most = (0, 0), -1
-    for first in range(len(lines)):
-        last, size = first, 0
-        while last < len(lines) and size + len(lines[last]) + 1 <= room:
-            size += len(lines[last]) + 1
+def _pieces(text: str, size: int) -> list[str]:
+    """Lines; where one is longer than that, its sentences; where such a one is, as many words as fit.
+    Together they are the text."""
+    pieces: list[str] = []
+    for line in re.findall(r"[^\n]*\n|[^\n]+", text):
+        for sentence in [line] if len(line) <= size else _SENTENCE.findall(line):
+            pieces += _by_words(sentence, size)
+    return pieces
+
+
+def _by_words(text: str, size: int) -> Iterator[str]:
+    while len(text) > size:
+        cut = max(1, len(_at_word(text, size)))
+        yield text[:cut]
+        text = text[cut:]
+    yield text
+
+
+def _fullest(pieces: Sequence[str], room: int, words: Collection[str]) -> tuple[int, int]:
+    """From which piece to which the most of the words stand, those most that stand in few places; of equals
+    where they stand most often, then the first. A heading alone is no answer."""
+    counts = [{word: times for word in words if (times := piece.casefold().count(word))} for piece in pieces]
+    places = Counter(word for one in counts for word in one)
+    best, most = (0, 0), (-1.0, -1)
+    last = size = 0
+    for first, piece in enumerate(pieces):
+        while last < len(pieces) and size + len(pieces[last]) <= room:
+            size += len(pieces[last])
             last += 1
-        inside = len(frozenset().union(*held[first:last]))
-        if inside > most and (last > first or not most > 0):
-            best, most = (first, last), inside
+        found = counts[first:last]
+        rare = sum(1 / places[word] for word in sorted(set().union(*found)))
+        full = round(rare, 9), sum(sum(one.values()) for one in found)
+        if full > most and says_something("".join(pieces[first:last])):
+            best, most = (first, last), full
+        size -= len(piece) if last > first else 0
+        last = max(last, first + 1)
     return best
 
 

@@ -22,7 +22,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from tacit.api import OPERATIONS, Operation, Served, session_key_of
 from tacit.config.keys import Serve
@@ -44,6 +44,7 @@ from tacit.errors import (
     TacitError,
     UsageError,
 )
+from tacit.model.waiting import ANSWERED
 from tacit.text.redact import clean
 from tacit.text.wire import Json
 from tacit.version import VERSION
@@ -71,6 +72,12 @@ _CODES: tuple[tuple[type[TacitError], str], ...] = (
     (SessionError, "session"),
     (GitError, "git"),
 )
+
+
+# Why a turn that no worker saw was skipped, for its receipt. One that a worker has leaves its own.
+_UNTOLD = ("", "")
+_BUSY = ("busy", "Too much was asked at the same time.")
+_UNBEGUN = ("deadline", "No worker was free before its deadline.")
 
 
 class Route(NamedTuple):
@@ -109,6 +116,10 @@ class _Answer(NamedTuple):
     turn: _Turn | None
 
 
+# What was asked, when it arrived in nanoseconds; a code and why, where no worker ever saw it.
+Skipped: TypeAlias = Callable[[Json, int, str, str], None]
+
+
 class Server:
     """Answers for `served`. `about` adds to what /v1/health tells, and may take a moment."""
 
@@ -122,7 +133,7 @@ class Server:
         log: Log,
         operations: Sequence[Operation] = OPERATIONS,
         about: Callable[[], Json] | None = None,
-        skipped: Callable[[str], None] = lambda session_key: None,
+        skipped: Skipped = lambda asked, began, code, reason: None,
         limits: Limits | None = None,
         stuck: float = STUCK,
         grace: float = GRACE,
@@ -132,7 +143,7 @@ class Server:
         self._served, self._serve = served, serve
         self.deadline_ms = deadline_ms  # of a turn that names none; may be changed at any time
         self._metrics, self._log, self._about = metrics, log, about
-        self._when_skipped = skipped  # told of the session whose turn was not made
+        self._when_skipped = skipped  # told of each turn that was answered with nothing
         self._stuck_after, self._grace, self._look = stuck, grace, look
         self.routes: tuple[Route, ...] = (
             *(Route(one.name, one.method, one.path, one) for one in operations),
@@ -335,7 +346,13 @@ class Server:
         else:
             asked = read.fields(matched.query)
         asked |= {name: read.segment(value) for name, value in matched.parameters.items()}
-        return await self._operate(operation, asked, head.arrived)
+        try:
+            reply = await self._operate(operation, asked, head.arrived)
+        except Exception as error:  # noqa: BLE001 - the caller gets an answer in any case
+            reply = self._failure(operation.name, error)
+        if reply.status != 200:
+            self._tell_skipped(operation, asked, head.arrived, _BUSY if reply.status == 503 else _UNTOLD)
+        return reply
 
     async def _parsed(self, body: bytes) -> dict[str, Any]:
         if len(body) <= _LARGE:
@@ -427,13 +444,15 @@ class Server:
             return self._success(operation, asked, outcome.value)
         if outcome == "full":
             self._metrics.refused.add("busy")
-            self._tell_skipped(operation, asked)
             self._log.sometimes("warning", "busy", operation=operation.name)
             return problem(503, "busy", "Too much is asked at the same time. Try again in a moment.", RETRY)
-        whose = {"session_key": str(asked.get("session_key") or MAIN)[:_LOGGED]} if operation.is_turn else {}
+        whose = {"session_key": session_key_of(asked)[:_LOGGED]} if operation.is_turn else {}
         self._log.sometimes("warning", "deadline", operation=operation.name, begun=outcome == "late", **whose)
         if operation.is_turn:
-            return self._skipped(operation, asked, _why_not(begun=outcome == "late", in_time=in_time))
+            begun = outcome == "late"
+            return self._skipped(
+                operation, asked, arrived, _why_not(begun=begun, in_time=in_time), begun=begun
+            )
         if outcome == "late":
             return problem(504, "timeout", "This took too long; it may still be done. Ask again.", RETRY)
         return problem(503, "busy", "No worker was free in time, so nothing was done. Try again.", RETRY)
@@ -450,9 +469,17 @@ class Server:
         """The outcome; or `full`: it was not let in; `waited`: its time was over before it began, and it will
         not begin; `late`: it is still at it."""
         answered: asyncio.Future[Outcome | str] = self._loop.create_future()
+
+        def run() -> Any:
+            mark = ANSWERED.set(answered.done)
+            try:
+                return call()
+            finally:
+                ANSWERED.reset(mark)
+
         job = Job(
             name,
-            call,
+            run,
             lambda outcome: self._tell(answered, outcome),
             latest=until,
             limit=until + grace + self._stuck_after,
@@ -514,20 +541,26 @@ class Server:
             self._count(operation, asked, answer.turn)
         return Reply(200, answer.data)
 
-    def _skipped(self, operation: Operation, asked: dict[str, Any], why: str) -> Reply:
+    def _skipped(
+        self, operation: Operation, asked: dict[str, Any], arrived: float, why: str, *, begun: bool
+    ) -> Reply:
         answer = _nothing(operation.name, asked, why)
-        self._tell_skipped(operation, asked)
+        self._tell_skipped(operation, asked, arrived, _UNTOLD if begun else _UNBEGUN)
         self._count(operation, asked, _Turn("deadline", ("deadline",), 0))
         return _json(answer)
 
-    def _tell_skipped(self, operation: Operation, asked: dict[str, Any]) -> None:
-        if operation.name != "turn" or asked.get("lane") != "runtime":
+    def _tell_skipped(
+        self, operation: Operation, asked: dict[str, Any], arrived: float, why: tuple[str, str]
+    ) -> None:
+        """Beside, and not at all where much is to be told: who answers nothing must not take long."""
+        if operation.name != "turn":
             return
-        key = session_key_of(asked)
-        soon = time.monotonic() + self._look
-        limit = soon + self._stuck_after
-        job = Job("skipped", lambda: self._when_skipped(key), lambda _: None, latest=soon, limit=limit)
-        self._aside.admit(job)
+        now = time.monotonic()
+        began = time.time_ns() - int((now - arrived) * 1e9)
+        told = {**asked, "session_key": session_key_of(asked)}
+        call = partial(self._when_skipped, told, began, *why)
+        soon = now + self._look
+        self._aside.admit(Job("skipped", call, lambda _: None, latest=soon, limit=soon + self._stuck_after))
 
     def _count(self, operation: Operation, asked: dict[str, Any], turn: _Turn) -> None:
         lane = "runtime" if asked.get("lane") == "runtime" else "prompt"

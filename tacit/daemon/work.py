@@ -413,9 +413,9 @@ class Work:
             "problems": self.problems(),
         }
 
-    def skipped(self, session_key: str) -> None:
+    def skipped(self, asked: Json, began: int, code: str, reason: str) -> None:
         """A turn was answered with nothing, on the home as it is now."""
-        self.served.memory.turns.skipped(session_key)
+        self.served.memory.turns.skipped(asked, began, code, reason)
 
     def problems(self) -> list[str]:
         """What an operator should know, in words."""

@@ -1,8 +1,9 @@
 """The lanes that are files: a copy of what a turn was given, for who reads it there.
 
-`file` keeps ETHOS_CONTEXT.md of the session as the turn left it: with what was given, or empty. `daily` adds
-what the session was given first to the owner's daily note, once. Both are off unless the config names them,
-and neither ever stops a turn.
+`file` keeps ETHOS_CONTEXT.md of the session as the turn left it: with what was given, or empty. Where the
+lane is off, a file that is still there is emptied: who listens may have changed under the same key. `daily`
+adds what the session was given first to the owner's daily note, once. Both are off unless the config names
+them, and neither ever stops a turn.
 
 Only the owner's sessions add to the daily note. It is read back in the owner's sessions, and whoever else
 writes to the agent must not choose what stands in it.
@@ -10,7 +11,8 @@ writes to the agent must not choose what stands in it.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 from tacit.config import Config
@@ -18,7 +20,7 @@ from tacit.context import adaptive, ethos
 from tacit.model.context import Compiled, Notice
 from tacit.sessions.rules import Profile
 from tacit.store.home import Home
-from tacit.store.mirrors import add_daily, write_mirror
+from tacit.store.mirrors import add_daily, empty_mirror, write_mirror
 from tacit.text.redact import clean
 
 
@@ -35,27 +37,34 @@ def write_lanes(
     now: datetime,
     *,
     is_first: bool,
+    names: Sequence[str] = (),
+    began: int | None = None,
 ) -> tuple[Notice, ...]:
-    """What could not be written, and why. Never raises. `is_first`: the session has just begun."""
+    """What could not be written, and why. Never raises. `is_first`: the session has just begun. `names`: the
+    ids that it had so far. `began`: when the turn did, in nanoseconds."""
     lanes = lanes_of(profile, config)
     told = []
     if "file" in lanes:
-        told.append(Notice("file-lane", _mirrored(home, config, profile, compiled, now)))
+        told.append(Notice("file-lane", _mirrored(home, config, profile, compiled, now, began)))
+    else:
+        empty_mirror(home, config.sessions.directory, profile.kind.key, began)
     if "daily" in lanes and compiled.given:
-        told.append(
-            Notice("daily-lane", _noted(home, config, profile, compiled, message, now, is_first=is_first))
-        )
+        names = names or (compiled.receipt.session_id,)
+        noted = _noted(home, config, profile, compiled, message, now, is_first=is_first, names=names)
+        told.append(Notice("daily-lane", noted))
     return tuple(notice for notice in told if notice.text)
 
 
-def _mirrored(home: Home, config: Config, profile: Profile, compiled: Compiled, now: datetime) -> str:
+def _mirrored(
+    home: Home, config: Config, profile: Profile, compiled: Compiled, now: datetime, began: int | None
+) -> str:
     directory, key = config.sessions.directory, profile.kind.key
     try:
         text = ethos.render(compiled.given, now, config.inject.confidence_gate)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with us, what stands there is old
-        write_mirror(home, directory, key, "")
+        write_mirror(home, directory, key, "", began)
         return f"The copy could not be made: {type(error).__name__}: {error}. The file was emptied."
-    return write_mirror(home, directory, key, text)
+    return write_mirror(home, directory, key, text, began)
 
 
 def _noted(
@@ -67,11 +76,12 @@ def _noted(
     now: datetime,
     *,
     is_first: bool,
+    names: Sequence[str],
 ) -> str:
     if profile.rule.audience != "owner":
         return "Only the owner's sessions add to the daily note."
     limits = config.context_compiler
-    session = adaptive.session_hash(profile.kind.key, compiled.receipt.session_id)
+    session, *others = [adaptive.session_hash(profile.kind.key, name) for name in names]
     try:
         section = adaptive.section(
             compiled.given,
@@ -85,11 +95,8 @@ def _noted(
         return f"The section could not be made: {type(error).__name__}: {error}."
     if not section:
         return "No passage fits into context_compiler.max_injected_chars."
-    # A session that goes on after midnight has its section on the page of the day before.
-    earlier = () if is_first else (now.date() - timedelta(days=1),)
-    return add_daily(
-        home, _daily_folder(home, config), now.date(), adaptive.marker(session), section, earlier
-    )
+    markers = [adaptive.marker(one) for one in (session, *others)]
+    return add_daily(home, _daily_folder(home, config), now.date(), markers, section, goes_on=not is_first)
 
 
 def _daily_folder(home: Home, config: Config) -> Path:

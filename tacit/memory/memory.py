@@ -19,8 +19,9 @@ from tacit.model.search import EVERYTHING, Category, Found, Hit, Scope
 from tacit.model.turns import Closing, KnowledgeChange, Opening, Sealed, Transcript, Turn
 from tacit.search.parts import Parts
 from tacit.sessions.agents import agents_of, excluded_agent, meant_key
+from tacit.sessions.classify import MAIN
 from tacit.sessions.rules import Profile, profile_of, sender_of
-from tacit.store import files, transcripts
+from tacit.store import files, receipts, transcripts
 from tacit.store import verify as proof
 from tacit.store.branches import prune_explored
 from tacit.store.committer import Committer, NoteChanges, Outcome, loose_transcripts
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from tacit.search.searcher import Searcher
     from tacit.watch.gate import GatedActivator
 
-_MAIN = "agent:main:main"  # the key of a session that nobody named a key for
 _PATIENCE = 1.0  # seconds that opening a home may wait for somebody else's commit
 
 
@@ -123,15 +123,23 @@ class Memory:
                 transcripts.save_record(self.home, record)
         live = Live(self.home, record)
         finish = self._finish if commit else self._finish_for_later
-        return Session(live, now=self._moment, in_zone=self._in_zone, finish=finish, started_given=given)
+        key, name = record.opening.session_key, record.opening.session_id
+        return Session(
+            live,
+            now=self._moment,
+            in_zone=self._in_zone,
+            finish=finish,
+            started_given=given,
+            ended=lambda: self.session_ended(key, name),
+        )
 
     def _meant(self, session_id: str | None, session_key: str | None) -> tuple[str, str]:
         """The id and the key of the session that somebody means."""
         if not session_id:
-            return f"ses_{secrets.token_hex(4)}", _MAIN if session_key is None else session_key
+            return f"ses_{secrets.token_hex(4)}", MAIN if session_key is None else session_key
         if session_key is None:
             known = self.key_of(session_id)
-            return session_id, _MAIN if known is None else known
+            return session_id, MAIN if known is None else known
         return transcripts.own_name(session_id, session_key, self.key_of), session_key
 
     def unkept_session(self) -> Session:
@@ -485,8 +493,10 @@ class Memory:
         profile = self.profile_of(session_key, agent=agent, sender=sender, trigger=trigger)
         return bootstrap(self.home, self.config, profile, files, workspace, self._moment())
 
-    def session_ended(self, session_key: str) -> None:
-        """A host says that a session is over, or new, or reset: its next turn begins anew."""
+    def session_ended(self, session_key: str, session_id: str = "") -> None:
+        """A session is over, or new, or reset: its next turn begins anew, whichever process takes it. Without
+        an id, whatever session it was."""
+        receipts.note_end(self.home, session_key, self._moment(), session_id)
         if "turns" in self.__dict__:
             self.turns.ended(session_key)
 

@@ -4,7 +4,8 @@ Two things are kept, both bounded:
 - what a search found, by agent, session type, scope, hash of the question and state of the index: the same
   question within `inject.cache_seconds` need not be searched again;
 - the last answer of each session: a host that asks for the same turn again (a retry, a hook that fires twice)
-  gets the same text again, although no passage is given twice in a session.
+  gets the same text again, although no passage is given twice in a session. Not when the index changed since:
+  what the session may see may have changed with it.
 
 A session that ends, is new or is reset takes what was kept for its agent with it.
 """
@@ -15,9 +16,10 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from math import inf
 from typing import Generic, NamedTuple, TypeVar
 
-from tacit.model.context import Compiled
+from tacit.model.context import Compiled, Quote
 from tacit.model.search import Found, Scope
 
 _FOUND = 256
@@ -38,21 +40,25 @@ class Question(NamedTuple):
     state: Hashable  # of the index and the topics
 
 
+class Answer(NamedTuple):
+    turn: str  # a hash of what was asked
+    state: Hashable  # of the index and the topics, when it was asked
+    compiled: Compiled
+    quotes: tuple[Quote, ...]  # what the lanes that are files had, also where the host itself got nothing
+
+
 class Recent:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.found: Kept[Found] = Kept(_FOUND, now)
-        self.answers: Kept[tuple[str, Compiled]] = Kept(_SESSIONS, now)
-        self.searched: Kept[bool] = Kept(_SESSIONS, now)  # by session: when something was last looked for
+        self.answers: Kept[Answer] = Kept(_SESSIONS, now)  # these three by session
+        self.searched: Kept[bool] = Kept(_SESSIONS, now)  # when a search last began
+        self.agents: Kept[str] = Kept(_SESSIONS, now)  # as whom it asked: a host may name one
 
     def forget(self, session_key: str, agent: str) -> None:
-        self.answers.drop(lambda key: key == session_key)
-        self.searched.drop(lambda key: key == session_key)
-        self.found.drop(lambda key: isinstance(key, Question) and key.agent == agent)
-
-    def clear(self) -> None:
-        self.answers.drop(lambda _: True)
-        self.searched.drop(lambda _: True)
-        self.found.drop(lambda _: True)
+        agents = {agent, self.agents.get(session_key, inf)}
+        for kept in (self.answers, self.searched, self.agents):
+            kept.drop(lambda key: key == session_key)
+        self.found.drop(lambda key: isinstance(key, Question) and key.agent in agents)
 
 
 class Kept(Generic[_T]):
@@ -65,20 +71,30 @@ class Kept(Generic[_T]):
 
     def put(self, key: Hashable, value: _T) -> None:
         with self._mutex:
-            self._values[key] = (self._now(), value)
-            self._values.move_to_end(key)
-            while len(self._values) > self._most:
-                self._values.popitem(last=False)
+            self._put(key, value)
+
+    def _put(self, key: Hashable, value: _T) -> None:
+        self._values[key] = (self._now(), value)
+        self._values.move_to_end(key)
+        while len(self._values) > self._most:
+            self._values.popitem(last=False)
+
+    def claim(self, key: Hashable, value: _T, seconds: float) -> bool:
+        """Put it there unless there is one that is not older than that. Of several at once one wins."""
+        with self._mutex:
+            if seconds and self._young(key, seconds) is not None:
+                return False
+            self._put(key, value)
+            return True
 
     def get(self, key: Hashable, seconds: float) -> _T | None:
         """If it is not older than that."""
         with self._mutex:
-            at, value = self._values.get(key, (0.0, None))
-            if value is None:
-                return None
-            if self._now() - at > seconds:
-                return None
-            return value
+            return self._young(key, seconds)
+
+    def _young(self, key: Hashable, seconds: float) -> _T | None:
+        at, value = self._values.get(key, (0.0, None))
+        return None if value is None or self._now() - at > seconds else value
 
     def drop(self, goes: Callable[[Hashable], bool]) -> None:
         with self._mutex:

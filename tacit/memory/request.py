@@ -28,6 +28,7 @@ class Request:
     session_key: str = MAIN
     agent: str | None = None
     session_id: str = ""  # empty: as the receipts tell
+    joins: bool = False  # the id is that of the transcript that is open under the key: the host named none
     transcript: str = ""  # of this very session, which is not searched: the host has it
     history: Sequence[object] = ()
     budget: int | None = None

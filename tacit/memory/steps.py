@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from tacit.errors import TacitError
 from tacit.model.context import Notice
+from tacit.model.waiting import ANSWERED
 
 _T = TypeVar("_T")
 
@@ -19,6 +20,8 @@ class Steps:
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self.notices: list[Notice] = []
         self.timings: dict[str, float] = {}
+        self.untimely: set[str] = set()  # steps for which there was no time
+        self.is_answered = ANSWERED.get()
 
     def share(self, part: float) -> float | None:
         """The monotonic time at which so much of the time that is left will be over."""
@@ -30,6 +33,7 @@ class Steps:
     def run(self, name: str, step: Callable[[], _T], otherwise: _T, *, always: bool = False) -> _T:
         began = time.perf_counter()
         if not always and self.deadline is not None and time.monotonic() > self.deadline:
+            self.untimely.add(name)
             self.notices.append(Notice("deadline", f"There was no time left for: {name}."))
             return otherwise
         try:

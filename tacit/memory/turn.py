@@ -1,9 +1,9 @@
 """One turn, step by step. Whatever goes wrong, the turn goes on with less, and the receipt says why.
 
     profile      session key and sender → who listens, and the rule for such sessions
-    again        is it the same turn once more? Then the same answer
-    fixed        identity, and what the session always has
     guard        is there anything to look for, and is it not ourselves who ask?
+    again        is it the same turn once more, and nothing changed since? Then the same answer
+    fixed        identity, and what the session always has
     watch        topics that the message wakes, and corrections of what the agent said last
     search       passages, in what this session may see
     rank         which of them pass, in which order
@@ -14,6 +14,9 @@
 In the prompt lane that is the whole prompt. In the runtime lane it is only what the host lacks: `standing` is
 what stays the same from turn to turn, `text` is for this turn, and where there is nothing both are empty.
 
+A turn that nobody waits for any more, because it was late and its host was answered without it, was given to
+nobody: it leaves a receipt that says so, and nothing that counts.
+
 Nothing here writes durable memory: receipts, the gate log and proposals are all in .tacit. Private text and
 secrets reach none of them, nor a model that is asked about topics.
 """
@@ -22,7 +25,8 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache, partial
@@ -43,7 +47,7 @@ from tacit.index.protocol import Place, Stored
 from tacit.lifecycle.extract import extract
 from tacit.memory.carried import Carried
 from tacit.memory.lanes import write_lanes
-from tacit.memory.recent import Question
+from tacit.memory.recent import Answer, Question
 from tacit.memory.request import Request, digest, keepable, sane, shown
 from tacit.memory.steps import Steps
 from tacit.memory.views import View
@@ -52,9 +56,10 @@ from tacit.model.context import Compiled, Dropped, Notice, Quote, Receipt
 from tacit.model.search import CATEGORIES, Found, Hit, Scope
 from tacit.model.topics import Activation, Decision, Stimulus, Topic
 from tacit.sessions.agents import excluded_agent
-from tacit.sessions.guard import Guarded, look
+from tacit.sessions.guard import Guarded, is_own_tool, look
 from tacit.store import proposals, receipts
-from tacit.store.given import Before
+from tacit.store.given import UNDECIDED, Before
+from tacit.store.mirrors import empty_mirror
 from tacit.text import redact, tokens
 from tacit.watch.pipeline import Moment, Watched
 
@@ -68,9 +73,9 @@ _TOPIC_WORDS = 12  # keywords of awake topics that are looked for besides
 _CACHED = 20_000  # characters of a text whose tokens are remembered
 _PATH = re.compile(r"[\w.@~+-]*(?:/[\w.@~+-]+)+|[\w@~+-]+\.[A-Za-z]\w{0,7}\b")
 _MOST_PATHS = 100
+_UNMADE = ("search", "deadline")  # what a host that asks again may have better
 _ASLEEP: list[Activation] = []
 _UNTOLD: tuple[Notice, ...] = ()
-_OUR_TOOL = re.compile(r"(?:mcp_+)?(?:tacit|memory)(?:[_:./-]|$)", re.IGNORECASE)
 
 
 class ContextCompiler(Carried):
@@ -106,8 +111,13 @@ class _Turn:
         self.message = request.message
         self.asked = keepable(request.message)  # what may leave the turn, and is looked for
         self.steps = Steps(request.seconds)
+        self.began = time.time_ns()
         self.history: list[Said] = []
         self.is_new = False  # the session has just begun
+        self.skipped = ""
+        self.state: Hashable = None  # of what can be found, as the view has it
+        self.retried: Collection[str] = ()  # digests of what this very turn was given before
+        self.claimed = False  # the search of the first-message mode is ours
         self.profile = carried.profile_of(
             request.session_key,
             agent=request.agent,
@@ -128,58 +138,73 @@ class _Turn:
         history = self.history = steps.run("history", lambda: normal(self.request.history), [])
         if _is_in_private(self.message, history):
             self.asked = keepable(f"<private>{self.message}")
+        guarded = steps.run("guard", self._guarded, Guarded())
         again = None if off else steps.run("again", self._again, None)
         if again is not None:
             return again
         fixed = () if off else self._blocks("fixed", self._fixed)
-        guarded = steps.run("guard", self._guarded, Guarded())
-        skipped = off or self._own() or guarded.skip
-        awake = [] if off else steps.run("watch", lambda: self._awake(bool(skipped), history), _ASLEEP)
+        self.skipped = off or self._own() or guarded.skip
+        awake = steps.run("watch", lambda: self._awake(history), _ASLEEP) if self._watches else []
         topics = self._blocks("topics", lambda: self.sources.topics(awake))
-        skipped = skipped or steps.run("mode", self._asked_before, "")
-        ranked = None if skipped else self._ranked(awake, guarded)
-        knowledge = ranked.blocks if ranked else ()
+        knowledge = self._knowledge(awake, guarded)
         wanted = Wanted(self.message, SYSTEM, fixed, topics, knowledge, tuple(history))
         made = steps.run("assemble", lambda: self._assembled(wanted), _NOTHING, always=True)
         session = steps.run("session", lambda: self._session_id, self.request.session_id, always=True)
         if made.left and not self._is_trial:
             steps.run("flush", lambda: self._flush(session, made.left), None, always=True)
-        return self._finished(session, made, skipped)
+        return self._finished(session, made)
 
-    def _finished(self, session: str, made: Assembled, skipped: str) -> Compiled:
+    def _finished(self, session: str, made: Assembled) -> Compiled:
         if not made.text and not self._is_runtime:  # nothing could be assembled: the message at least
             text = middle_out(visible(self.message), self.budget, count).text
             made = made._replace(text=text, tokens=count(text))
-        receipt = self._receipt(session, made, skipped)
+        receipt = self._receipt(session, made)
+        quotes = tuple(_given(made.fitted))
         compiled = Compiled(
-            made.text,
-            made.tokens,
-            receipt.sections,
-            receipt.dropped,
-            receipt,
-            made.standing,
-            tuple(_given(made.fitted)),
+            made.text, made.tokens, receipt.sections, receipt.dropped, receipt, made.standing, quotes
         )
-        if self._is_runtime and not self._is_trial:
+        if self._is_runtime and not self._is_trial and not self.steps.is_answered():
             compiled = self._in_lanes(compiled)
+        is_late = not self._is_trial and self.steps.is_answered()  # once more: files may take their time
+        if is_late:
+            compiled = self._for_nobody(compiled)
         if not self.view.past and not self.request.quiet:
             self.carried.keep(compiled.receipt, self.decisions)
+        if self.claimed and (is_late or self.skipped):
+            self.carried.recent.searched.drop(lambda key: key == self.request.session_key)
         if self._is_trial:
             return compiled
         told = receipts.for_host(compiled.receipt)
         compiled = replace(compiled, receipt=told, dropped=told.dropped)
-        if self._is_runtime:
-            self.carried.recent.answers.put(self.request.session_key, (self._digest, compiled))
-            if not skipped:
-                self.carried.recent.searched.put(self.request.session_key, True)
+        if self._is_runtime and not is_late and self.skipped not in _UNMADE:
+            answer = Answer(self._digest, self.state, compiled, quotes)
+            self.carried.recent.answers.put(self.request.session_key, answer)
         return compiled
+
+    def _for_nobody(self, compiled: Compiled) -> Compiled:
+        """Who asked was answered before it was done."""
+        if self._is_runtime:
+            directory = self.config.sessions.directory
+            empty_mirror(self.carried.home, directory, self.request.session_key, self.began)
+        late = Notice("deadline", "It was done too late: the host was answered without it.")
+        notices = (*compiled.receipt.notices, late)
+        receipt = replace(
+            compiled.receipt,
+            tokens=0,
+            characters=0,
+            sections=(),
+            slots={},
+            skipped="deadline",
+            notices=notices,
+        )
+        return Compiled("", 0, (), compiled.dropped, receipt)
 
     def _in_lanes(self, compiled: Compiled) -> Compiled:
         """Written where a lane wants a copy; and nothing for the host where its own lane is off."""
         told = self.steps.run("lanes", lambda: self._lanes_written(compiled), _UNTOLD, always=True)
         if "runtime" not in self.lanes:
             self._notice("lane", f"{self.profile.won} has no runtime lane.")
-            compiled = replace(compiled, text="", standing="", tokens=0, sections=())
+            compiled = replace(compiled, text="", standing="", tokens=0, sections=(), given=())
         notices = (*compiled.receipt.notices, *told, *self.steps.notices[self._told :])
         receipt = replace(
             compiled.receipt,
@@ -191,9 +216,12 @@ class _Turn:
         return replace(compiled, receipt=receipt)
 
     def _lanes_written(self, compiled: Compiled) -> tuple[Notice, ...]:
+        key, session = self.request.session_key, compiled.receipt.session_id
         return write_lanes(
             self.carried.home, self.config, self.profile, compiled, self.asked, self.now,
             is_first=self.is_new,
+            names=self.carried.given.names(key, session, self._since),
+            began=self.began,
         )  # fmt: skip
 
     # ------------------------------------------------------------ what the session is
@@ -224,7 +252,7 @@ class _Turn:
 
     def _own(self) -> str:
         """Whether it is ourselves who ask: a tool of ours, or a message that is only what we gave."""
-        if _OUR_TOOL.match(self.request.tool):
+        if is_own_tool(self.request.tool):
             return "own-tool"
         return "own-block" if self.message.strip() and not self.asked.strip() else ""
 
@@ -233,7 +261,10 @@ class _Turn:
         """Equal for the same turn asked once more."""
         request = self.request
         said = [(turn.role, turn.text) for turn in self.history]
-        parts = (self.asked, said, request.budget, request.wake, request.paths, request.event, self.kind)
+        parts = (
+            self.asked, said, request.budget, request.wake, request.paths, request.event, self.kind,
+            request.session_id, request.trigger, request.tool,
+        )  # fmt: skip
         return sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
     def _again(self) -> Compiled | None:
@@ -242,24 +273,34 @@ class _Turn:
         inject = self.config.inject
         if not self._is_runtime or self._is_trial:
             return None
+        self.state = self.view.generation()
         seconds = inject.cache_seconds if self.history else inject.debounce_ms / 1000
         before = self.carried.recent.answers.get(self.request.session_key, seconds)
-        return before[1] if before is not None and before[0] == self._digest else None
+        if before is None or before.turn != self._digest:
+            return None
+        if self.state is None or before.state != self.state:
+            # It is made anew, and may have again what it still may see.
+            self.retried = [part.digest for part in before.compiled.sections if part.digest]
+            return None
+        self._lanes_written(replace(before.compiled, given=before.quotes))  # a turn between may have failed
+        return before.compiled
 
     def _asked_before(self) -> str:
         """In the first-message mode, whether this session had its search."""
-        if self.config.inject.mode != "first" or self._is_trial:
+        if self.config.inject.mode != "first" or self._is_trial or self.retried:
             return ""
         if not self._is_runtime and self.history:
             return "not-first"
-        debounce = self.config.inject.debounce_ms / 1000
-        if self._is_runtime and self.carried.recent.searched.get(self.request.session_key, debounce):
+        key, debounce = self.request.session_key, self.config.inject.debounce_ms / 1000
+        searched = self.carried.recent.searched
+        if self._is_runtime and debounce and searched.get(key, debounce):
             return "debounced"
         session = self._session_id
-        searches = (
-            0 if self.is_new else self.carried.given.searches(self.request.session_key, session, self._since)
-        )
-        return "not-first" if searches else ""
+        if not self.is_new and self.carried.given.searches(key, session, self._since):
+            return "not-first"
+        # Before the search: the next message may come while it is at it.
+        self.claimed = self._is_runtime and searched.claim(key, True, debounce)
+        return "debounced" if self._is_runtime and not self.claimed else ""
 
     def _scope(self) -> Scope:
         scope = self.profile.scope
@@ -277,24 +318,31 @@ class _Turn:
         yield from self.sources.session(compiler, self.now.date())
 
     def _guarded(self) -> Guarded:
-        return look(self.asked, self.view.names(self._scope(), self.steps.deadline))
+        names = self.view.names(self._scope(), self.steps.deadline)  # files that changed are looked at here
+        if self.request.trigger == "heartbeat" or self.kind.form == "heartbeat":
+            return Guarded("heartbeat", "the host says that it is a heartbeat")
+        return look(self.asked, names)
 
     @cached_property
     def _session_id(self) -> str:
         """Given, or that of the turn before as long as it goes on: a turn without history after one that had
         some begins a new session, and so does one after a long pause."""
-        if self.request.session_id or self._is_trial:
-            return self.request.session_id
-        last = self.carried.last(self.request.session_key, self._since)
-        if last is not None and self._goes_on(last):
-            return last.session_id
-        self.is_new = True
-        return f"turns_{secrets.token_hex(4)}"
+        key, name = self.request.session_key, self.request.session_id
+        if self._is_trial or (name and not self.request.joins):
+            return name
+        if name:
+            self.carried.join(key, name, self._since, self.now, self._goes_on)
+            return name
+        name, self.is_new = self.carried.session_of(
+            key, self._since, self.now, self._goes_on, had_history=bool(self.history)
+        )
+        return name
 
     def _goes_on(self, last: Before) -> bool:
+        """What a host says by itself, without the conversation, does not begin another one."""
         pause = self.now - datetime.fromisoformat(last.at)
         idle = timedelta(hours=self.config.capture.idle_seal_hours)
-        return pause < idle and (bool(self.history) or not last.had_history)
+        return pause < idle and (bool(self.history) or not last.had_history or self.skipped in UNDECIDED)
 
     @property
     def _since(self) -> datetime:
@@ -303,7 +351,13 @@ class _Turn:
 
     # ------------------------------------------------------------ topics
 
-    def _awake(self, skipped: bool, history: Sequence[Said]) -> list[Activation]:
+    @property
+    def _watches(self) -> bool:
+        """Whether topics may wake at all: not for who gets nothing, nor for a tool of ours, which is no turn
+        of the conversation."""
+        return self.skipped not in ("disabled", "excluded", "lane", "own-tool")
+
+    def _awake(self, history: Sequence[Said]) -> list[Activation]:
         pipeline = self.carried.pipeline(self.view)
         if self.rule.audience == "owner":  # what is wrong with a topic may tell what is in it
             for problem in pipeline.problems:
@@ -318,7 +372,7 @@ class _Turn:
             _last_said(history), moment, spoken=self._spoken, allowed=self._allows
         )
         watched = Watched()
-        if not skipped or self.request.event or self.request.wake:
+        if not self.skipped or self.request.event or self.request.wake:
             paths = (*self.request.paths, *_paths(history))
             stimulus = Stimulus(self.asked, "input", paths, self.request.event)
             watched = pipeline.process(stimulus, moment, allowed=self._allows, woken=self.request.wake)
@@ -348,6 +402,15 @@ class _Turn:
 
     # ------------------------------------------------------------ knowledge
 
+    def _knowledge(self, awake: Sequence[Activation], guarded: Guarded) -> tuple[Block, ...]:
+        self.skipped = self.skipped or self.steps.run("mode", self._asked_before, "")
+        if self.skipped:
+            return ()
+        ranked = self._ranked(awake, guarded)
+        if ranked is None:  # not searched, so it must not count as a search either
+            self.skipped = "deadline" if "search" in self.steps.untimely else "search"
+        return ranked.blocks if ranked else ()
+
     def _ranked(self, awake: Sequence[Activation], guarded: Guarded) -> Ranked | None:
         found = self.steps.run("search", lambda: self._found(awake), None)
         if found is None:
@@ -366,6 +429,8 @@ class _Turn:
         question = Question(
             self.kind.agent, self.kind.type, scope, digest(query), limit, self.now.date().isoformat(), state
         )
+        if not self._is_trial:
+            self.carried.recent.agents.put(self.request.session_key, self.kind.agent)
         kept = self.carried.recent.found
         if state is not None and (before := kept.get(question, self.config.inject.cache_seconds)):
             self._notice("cache", "The same question was searched for a moment ago.")
@@ -415,7 +480,11 @@ class _Turn:
             return ()
         before = self.carried.given.seen(self.request.session_key, session, self._since)
         after = self.config.inject.repeat_after_turns
-        return [digest for digest, ago in before.items() if after is None or ago <= after]
+        return [
+            digest
+            for digest, ago in before.items()
+            if digest not in self.retried and (after is None or ago <= after)
+        ]
 
     def _excluded(self, hit: Hit) -> str:
         compiler = self.config.context_compiler
@@ -491,7 +560,7 @@ class _Turn:
     def _notice(self, code: str, text: str) -> None:
         self.steps.notices.append(Notice(code, text))
 
-    def _receipt(self, session: str, made: Assembled, skipped: str) -> Receipt:
+    def _receipt(self, session: str, made: Assembled) -> Receipt:
         found = tuple(section for fitted in made.fitted for section in sections(fitted, count))
         dropped = [one for fitted in made.fitted for one in fitted.dropped]
         notices = [one for fitted in made.fitted for one in fitted.notices]
@@ -511,7 +580,7 @@ class _Turn:
             characters=len(made.text) + len(made.standing),
             sections=found,
             dropped=(*self.dropped, *dropped),
-            skipped=skipped,
+            skipped=self.skipped,
             notices=(*self.steps.notices, *notices),
             timings_ms=self.steps.timings,
             slots=slots(found, room(self.config.context_compiler, self.budget)),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -14,7 +15,7 @@ from tacit.errors import TacitError, UsageError
 from tacit.memory.request import Request, nothing, sane
 from tacit.memory.turn import ContextCompiler
 from tacit.memory.views import Past, Present
-from tacit.model.context import Compiled, Notice
+from tacit.model.context import Compiled, Notice, Receipt
 from tacit.model.search import EVERYTHING
 from tacit.search.parts import Parts
 from tacit.sessions.classify import classify
@@ -49,7 +50,7 @@ class Turns:
 
         Whatever a turn asks (a model, an embedder of somebody's own) may come back to us before it is
         answered. That is no turn: it gets nothing, and nothing is searched for it."""
-        now = self._memory.moment()
+        now, began = self._memory.moment(), time.time_ns()
         if _TAKING.get():
             return nothing(message, "own-tool", "A turn asked for a turn.", now, asked)
         mark = _TAKING.set(True)
@@ -60,24 +61,39 @@ class Turns:
             request = self._in_session(sane(Request(message, seconds=seconds, **asked)))
             return self._compiler.compile(request, self.present, now)
         except Exception as error:  # noqa: BLE001 - a turn never breaks, whatever is wrong with us
-            return self._failed(nothing(message, "bug", f"{type(error).__name__}: {error}", now, asked))
+            told = f"{type(error).__name__}: {error}"
+            return self._failed(nothing(message, "bug", told, now, asked), began)
         finally:
             _TAKING.reset(mark)
 
-    def _failed(self, made: Compiled) -> Compiled:
+    def _failed(self, made: Compiled, began: int) -> Compiled:
         """What is wrong may name what the session may not see: the log has it, the host is told where."""
-        receipt = replace(made.receipt, id=receipts.new_id(self._memory.moment(), secrets.randbits(20)))
-        with suppress(Exception):
-            receipts.append(self._memory.home, receipt)
-        if receipt.lane == "runtime":
-            self.skipped(receipt.session_key)
+        receipt = self._unmade(made, began)
         told = Notice("bug", f"This is a mistake in tacit. See: tacit why {receipt.id}")
         return replace(made, receipt=replace(receipt, notices=(told,)))
 
-    def skipped(self, session_key: str) -> None:
-        """A turn of this session is answered with nothing."""
+    def skipped(self, asked: Mapping[str, Any], began: int, code: str = "", reason: str = "") -> None:
+        """A turn was answered with nothing by somebody else. With a code and a reason where nobody took it:
+        then it leaves its receipt here. `asked`: as a host sent it. `began`: in nanoseconds."""
+        made = nothing(asked.get("message", ""), code, reason, self._memory.moment(), asked)
+        if code:
+            self._unmade(made, began)
+        else:
+            self._empty(made.receipt, began)
+
+    def _unmade(self, made: Compiled, began: int) -> Receipt:
+        receipt = replace(made.receipt, id=receipts.new_id(self._memory.moment(), secrets.randbits(20)))
         with suppress(Exception):
-            empty_mirror(self._memory.home, self._memory.config.sessions.directory, session_key)
+            receipts.append(self._memory.home, receipt)
+        self._empty(receipt, began)
+        return receipt
+
+    def _empty(self, receipt: Receipt, began: int) -> None:
+        """A whole prompt has no copy."""
+        if receipt.lane != "prompt":
+            with suppress(Exception):
+                directory = self._memory.config.sessions.directory
+                empty_mirror(self._memory.home, directory, receipt.session_key, began)
 
     def ended(self, session_key: str) -> None:
         """A session is over, or begins anew under the same key."""
@@ -132,17 +148,19 @@ class Turns:
         return record.sha256 is not None or (file.is_file() and transcripts.is_sealed(file))
 
     def _in_session(self, request: Request) -> Request:
-        """With the id and the transcript of the session that is open under this key, if there is one."""
+        """With the id and the transcript of the session that is open under this key, if there is one; or with
+        the transcript of the one that the host names."""
         with suppress(TacitError, OSError):
-            if request.session_id:
-                return request
-            records = self._memory.open_sessions()
-            mine = [
-                record
-                for record in records
-                if record.opening.session_key == request.session_key and not self._is_sealed(record)
-            ]
+            mine = [record for record in self._records(request) if not self._is_sealed(record)]
             if mine:
                 last = max(mine, key=lambda record: record.opening.started)
-                return replace(request, session_id=last.opening.session_id, transcript=last.path or "")
+                name, joins = last.opening.session_id, not request.session_id
+                return replace(request, session_id=name, joins=joins, transcript=last.path or "")
         return request
+
+    def _records(self, request: Request) -> list[Record]:
+        if request.session_id:
+            record = transcripts.find_record(self._memory.home, request.session_id)
+            return [record] if record and record.opening.session_id == request.session_id else []
+        records = self._memory.open_sessions()
+        return [record for record in records if record.opening.session_key == request.session_key]

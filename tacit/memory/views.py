@@ -13,7 +13,7 @@ from tacit.model.search import Found, Scope, Stamp
 from tacit.store import files
 from tacit.store.git import Git
 from tacit.store.home import Home
-from tacit.store.listing import ENDINGS, INDEXED, folders, walk
+from tacit.store.listing import ENDINGS, INDEXED, folders, is_listed, walk
 from tacit.watch.shelf import Shelf
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Present:
 
     def generation(self) -> object:
         found = self._searcher().generation()
-        return None if found is None else (found, self._shelf.generation)
+        return None if found is None else (found, self.shelf().generation)
 
     def references(self, paths: Collection[str]) -> Mapping[str, int]:
         return self._searcher().references(paths)
@@ -125,7 +125,7 @@ class Past:
     def __init__(self, git: Git, commit: str, at: datetime, parts: Parts) -> None:
         self.past = commit
         tree = git.tree(commit, *INDEXED)
-        wanted = {path: blob.name for path, blob in tree.items() if path.endswith(ENDINGS)}
+        wanted = {path: blob.name for path, blob in tree.items() if is_listed(path)}
         data = git.blobs(dict.fromkeys(wanted.values()))
         self._files = {path: data[name] for path, name in wanted.items() if name in data}
         self._at, self._parts = at, parts

@@ -145,12 +145,18 @@ def _failed(asked: Asked, reason: str) -> "NoReturn":
 
 def _empty_mirror(asked: Asked) -> None:
     """What an earlier turn was given is not for this one."""
-    folder = f"{asked.home}/.tacit/context"
-    if not os.path.isdir(folder):
-        return
-    # Of an event that could not be read nobody knows the session: then none keeps what it was given.
-    for name in [_mirror_of(asked.body)] if asked.body else os.listdir(folder):
-        _truncate(f"{folder}/{name}/ETHOS_CONTEXT.md")
+    folders = [f"{asked.home}/.tacit/context"]
+    try:
+        with open(f"{asked.home}/.tacit/context-folder", encoding="utf-8") as noted:
+            folders.append(noted.read().rstrip("\n"))
+    except (OSError, ValueError):
+        pass  # copies are where they are by default
+    for folder in filter(os.path.isdir, folders):
+        # Of an event that could not be read nobody knows the session: then none keeps what it was given.
+        names = [_mirror_of(asked.body)] if asked.body else os.listdir(folder)
+        for name in names:
+            if len(name) == 16:  # as ours are; the folder may hold other things
+                _truncate(f"{folder}/{name}/ETHOS_CONTEXT.md")
 
 
 def _mirror_of(body: "Mapping[str, Any]") -> str:

@@ -68,6 +68,22 @@ def _overridden(reason: str, cue: str) -> Guarded:
     return Guarded(reason=f"{reason}; but it says “{cue}”", cue=cue)
 
 
+# Our own tools.
+
+_PLACES = re.compile(r"__+|[.:/\s]+")
+_TOOL_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+
+
+def is_own_tool(name: str) -> bool:
+    """Whether a tool is one of ours, under whatever name a host has it: `memory_search`, `memorySearch`,
+    `mcp__plugin_tacit_tacit__search`, `functions.memory_get`."""
+    for place in _PLACES.split(name.strip()):
+        words = [word.lower() for word in _TOOL_WORDS.findall(place)]
+        if "tacit" in words or (words[1:] if words[:1] == ["mcp"] else words)[:1] == ["memory"]:
+            return True
+    return False
+
+
 # What is looked at.
 
 _WORD = re.compile(r"[^\W_]")

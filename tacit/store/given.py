@@ -24,6 +24,17 @@ _SESSIONS = 256  # whose lines are kept as they were read
 _KEY = re.compile(rb'\{"id":"[^"\\]*","at":"[^"\\]*","session_key":"((?:[^"\\]|\\.)*)"')
 
 
+# A turn for one of our own tools is none of the conversation.
+_OURS = ("own-tool", "own-block")
+# What a host says by itself, or what was not made, tells nothing about the conversation.
+UNDECIDED = frozenset(
+    {*_OURS, "heartbeat", "command", "empty", "disabled", "excluded", "lane", "deadline", "busy"}
+)
+
+
+UNNAMED = "turns_"  # how the id of a session begins that has none by its host nor by its transcript
+
+
 class Before(NamedTuple):
     """The last turn of a session."""
 
@@ -43,9 +54,16 @@ class _Turn(NamedTuple):
     at: str
     session_id: str
     had_history: bool
-    searched: bool
+    skipped: str
     digests: tuple[str, ...]
     labels: tuple[str, ...]
+
+
+class _Mark(NamedTuple):
+    """A session ended, all of its key where it names none; or the turns of `joins` belong to it."""
+
+    session_id: str
+    joins: str
 
 
 class Given:
@@ -57,7 +75,7 @@ class Given:
         self._mutex = threading.Lock()
         self._read: dict[tuple[str, int], int] = {}  # up to where, by name and inode
         self._lines: dict[bytes, list[_Place]] = {}  # by session key
-        self._turns: OrderedDict[bytes, dict[_Place, _Turn | None]] = OrderedDict()
+        self._turns: OrderedDict[bytes, dict[_Place, _Turn | _Mark | None]] = OrderedDict()
 
     def seen(self, session_key: str, session_id: str = "", since: datetime | None = None) -> dict[str, int]:
         """Digests of what was retrieved for this session, and how many turns ago; 1 is the turn before. An
@@ -70,11 +88,19 @@ class Given:
 
     def searches(self, session_key: str, session_id: str = "", since: datetime | None = None) -> int:
         """In how many of its turns something was looked for."""
-        return sum(turn.searched for turn in self._of(session_key, session_id, since))
+        return sum(not turn.skipped for turn in self._of(session_key, session_id, since))
 
     def last(self, session_key: str, since: datetime | None = None) -> Before | None:
-        turns = self._of(session_key, "", since)
-        return Before(*turns[-1][:3]) if turns else None
+        """The turn by which a conversation goes on: the last one that tells something about it."""
+        turns = [turn for turn in self._of(session_key, "", since) if turn.session_id]
+        telling = [turn for turn in turns if turn.skipped not in UNDECIDED] or turns
+        return Before(*telling[-1][:3]) if telling else None
+
+    def names(self, session_key: str, session_id: str, since: datetime | None = None) -> tuple[str, ...]:
+        """Its id, and those under which turns of this session were taken before it had that one."""
+        marks = [one for one in self._entries(session_key, since) if isinstance(one, _Mark)]
+        joined = [mark.joins for mark in marks if mark.joins and mark.session_id == session_id]
+        return (session_id, *dict.fromkeys(joined))
 
     def look(self, since: datetime | None = None) -> None:
         """Read what is new, before anybody asks."""
@@ -82,17 +108,18 @@ class Given:
             self._look(directory, since)
 
     def _of(self, session_key: str, session_id: str, since: datetime | None) -> list[_Turn]:
-        key = needle(session_key)
-        with self._mutex:
-            turns: list[_Turn] = []
-            with suppress(OSError), opened(self._home) as directory:
-                self._look(directory, since)
-                turns = self._parsed(directory, key)
         return [
             turn
-            for turn in turns
+            for turn in _standing(self._entries(session_key, since))
             if session_id in ("", turn.session_id) and (since is None or is_since(turn.at, since))
         ]
+
+    def _entries(self, session_key: str, since: datetime | None) -> list[_Turn | _Mark]:
+        key = needle(session_key)
+        with self._mutex, suppress(OSError), opened(self._home) as directory:
+            self._look(directory, since)
+            return self._parsed(directory, key)
+        return []
 
     # ------------------------------------------------------------ the log
 
@@ -131,7 +158,7 @@ class Given:
                 else:
                     known.append(place)
                 if key in self._turns:
-                    self._turns[key][place] = _turn(line, key)
+                    self._turns[key][place] = _entry(line, key)
             offset += len(line)
         return whole
 
@@ -146,7 +173,7 @@ class Given:
             else:
                 del self._lines[key]
 
-    def _parsed(self, directory: int, key: bytes) -> list[_Turn]:
+    def _parsed(self, directory: int, key: bytes) -> list[_Turn | _Mark]:
         places = self._lines.get(key)
         if not places:
             return []
@@ -156,8 +183,8 @@ class Given:
             self._turns.popitem(last=False)
         for place in places:
             if place not in known:
-                known[place] = _turn(_line_at(directory, place), key)
-        return [turn for place in places if (turn := known[place]) is not None]
+                known[place] = _entry(_line_at(directory, place), key)
+        return [entry for place in places if (entry := known[place]) is not None]
 
 
 def _key_of(line: bytes) -> bytes | None:
@@ -176,19 +203,38 @@ def _line_at(directory: int, place: _Place) -> bytes:
     return b""
 
 
-def _turn(line: bytes, key: bytes) -> _Turn | None:
-    """If it was a turn of a session. The rest of the receipt is not looked at."""
+def _standing(entries: Sequence[_Turn | _Mark]) -> list[_Turn]:
+    """The turns of conversations that are not over, each under the id that its session has by now."""
+    now = {one.joins: one.session_id for one in entries if isinstance(one, _Mark) and one.joins}
+    turns: list[_Turn] = []
+    for one in entries:
+        if isinstance(one, _Turn):
+            turns.append(one._replace(session_id=now[one.session_id]) if one.session_id in now else one)
+        elif not one.joins:
+            turns = [turn for turn in turns if not _is_over(turn, one.session_id)]
+    return turns
+
+
+def _is_over(turn: _Turn, ended: str) -> bool:
+    """Turns that nobody named may have been of any session: better a passage comes twice than not at all."""
+    return ended in ("", turn.session_id) or turn.session_id.startswith(UNNAMED)
+
+
+def _entry(line: bytes, key: bytes) -> _Turn | _Mark | None:
+    """If it was a turn of a session, or tells about one. The rest of a receipt is not looked at."""
     try:
         data = json.loads(line)
         if needle(data["session_key"]) != key or data.get("trial") or data.get("lane") == "bootstrap":
             return None
+        if data.get("ended") or data.get("joins"):
+            return _Mark(str(data["session_id"]), str(data.get("joins", "")))
         parts = data["sections"]
         retrieved = [part for part in parts if part["slot"] == "knowledge"]
         return _Turn(
             str(data["at"]),
             str(data["session_id"]),
             bool(data.get("had_history")),
-            not data.get("skipped"),
+            str(data.get("skipped", "")),
             tuple(str(part["digest"]) for part in retrieved if part.get("digest")),
             tuple(str(part["label"]) for part in parts if part["slot"] != "knowledge"),
         )
@@ -198,4 +244,5 @@ def _turn(line: bytes, key: bytes) -> _Turn | None:
 
 def _ago(turns: Sequence[_Turn], of: Callable[[_Turn], tuple[str, ...]]) -> dict[str, int]:
     """What each turn had, and how many turns ago it was there last."""
+    turns = [turn for turn in turns if turn.skipped not in _OURS]
     return {item: len(turns) - at for at, turn in enumerate(turns) for item in of(turn)}

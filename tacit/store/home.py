@@ -9,6 +9,7 @@ from tacit.errors import HomeError, UsageError
 
 CONFIG = "memory-config.yaml"
 CONVERSATIONS = "raw/conversations"
+MIRROR = "ETHOS_CONTEXT.md"  # a copy of what a turn was given: never knowledge, wherever it stands
 # What `tacit run commit` looks after; raw/ is committed session by session.
 NOTE_FOLDERS = ("knowledge", "topics", "archive", "attachments", "drafts")
 NOTE_FILES = (CONFIG, ".gitignore", ".gitattributes")

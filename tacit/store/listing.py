@@ -6,11 +6,16 @@ import os
 import stat
 from collections.abc import Collection, Iterator
 
-from tacit.store.home import CONVERSATIONS
+from tacit.store.home import CONVERSATIONS, MIRROR
 
 # Drafts are proposals, not knowledge; attachments are not text.
 INDEXED = ("knowledge", "topics", "archive", CONVERSATIONS)
 ENDINGS = (".md", ".markdown", ".txt")
+
+
+def is_listed(path: str, endings: tuple[str, ...] = ENDINGS) -> bool:
+    """By its name. What one session was given is nothing that another may find."""
+    return path.endswith(endings) and path.rpartition("/")[2] != MIRROR
 
 
 def walk(root: str, folder: str, endings: tuple[str, ...] = (".md",)) -> Iterator[tuple[str, os.stat_result]]:
@@ -27,7 +32,7 @@ def walk(root: str, folder: str, endings: tuple[str, ...] = (".md",)) -> Iterato
                 if entry.is_dir(follow_symlinks=False):
                     if entry.name.lower() != ".git":  # what git keeps is no text of ours, whatever its name
                         stack.append(f"{here}/{entry.name}")
-                elif entry.name.endswith(endings) and entry.is_file(follow_symlinks=False):
+                elif is_listed(entry.name, endings) and entry.is_file(follow_symlinks=False):
                     yield f"{here}/{entry.name}", entry.stat(follow_symlinks=False)
             except OSError:  # gone since it was listed
                 continue
@@ -47,13 +52,13 @@ def some(root: str, paths: Collection[str]) -> dict[str, os.stat_result | None] 
         try:
             info = os.lstat(f"{root}/{path}")
         except (OSError, ValueError):
-            if not path.endswith(ENDINGS):
+            if not path.endswith(ENDINGS):  # it may have been a folder
                 return None
             found[path] = None
             continue
         if stat.S_ISDIR(info.st_mode):
             return None
-        if path.endswith(ENDINGS):
+        if is_listed(path):
             found[path] = info if stat.S_ISREG(info.st_mode) and _is_reached(root, path) else None
     return found
 

@@ -200,6 +200,9 @@ SETTINGS: dict[str, object] = {
 LANES = ("bootstrap", "runtime", "file", "daily")
 _SECTION = re.compile(r"([A-Za-z_][A-Za-z0-9_]*):(?: .*)?")
 _KEY = re.compile(r"( +)([A-Za-z_][A-Za-z0-9_]*):(?: +([A-Za-z0-9_., \[\]-]*?))?(?: +#.*)?")
+_FLOW = re.compile(r": +\{([^{}]*)\}")
+_COMMA = re.compile(r",(?![^\[]*\])")  # that is not in a list
+_PAIR = re.compile(r" *([A-Za-z_][A-Za-z0-9_]*): +(\[[A-Za-z0-9_., -]*\]|[A-Za-z0-9_.-]+) *")
 _ITEM = re.compile(r" *- +([A-Za-z0-9_-]+)(?: +#.*)?")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"\\]*\"")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -240,7 +243,10 @@ def _is_closed(line: str) -> bool:
 
 def _take_section(found: dict[str, object], section: str, lines: list[str]) -> bool:
     """Whether it is certain what is meant."""
-    if lines[0].partition(" #")[0].rstrip(" ") != f"{section}:":
+    head = lines[0].partition(" #")[0].rstrip(" ")
+    if len(lines) == 1 and (flow := _FLOW.fullmatch(head, len(section))):
+        return _take_flow(found, section, flow[1].strip(" "))
+    if head != f"{section}:":
         return False
     indent, name = "", ""
     for line in lines[1:]:
@@ -256,6 +262,15 @@ def _take_section(found: dict[str, object], section: str, lines: list[str]) -> b
             return False
         name = "" if key[3] else name  # only a key without a value can have items below it
     return found.get(name) != []
+
+
+def _take_flow(found: dict[str, object], section: str, inside: str) -> bool:
+    for part in _COMMA.split(inside) if inside else []:
+        pair = _PAIR.fullmatch(part)
+        name = f"{section}.{pair[1]}" if pair else ""
+        if pair is None or name in found or not _take(found, name, pair[2]):
+            return False
+    return True
 
 
 def _take(found: dict[str, object], name: str, value: str) -> bool:

@@ -6,6 +6,9 @@ What must stay true:
 - the log stays small: files of at most 4 MB, 64 MB in all, the oldest go first;
 - what cannot be read (a torn line, a line of some other program) is passed over.
 
+Between the receipts stand lines about sessions: that one ended, or goes on under another id. Only
+`store.given` reads them.
+
 Files are numbered in the order they were begun, `000012-2026-11-02.jsonl`, and hold no receipt of a later day
 than their name says. Newest first means last added first, whatever the clocks said.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -61,6 +64,26 @@ def append(home: Home, receipt: Receipt) -> str:
     except OSError as error:
         return f"Could not keep the receipt: {error.strerror or error}. Look at .tacit/receipts in the home."
     return ""
+
+
+def note_end(home: Home, session_key: str, at: datetime, session_id: str = "") -> None:
+    """A line that is no receipt: what was given so far is not in the next conversation of this key. With an
+    id, only what that session was given. Where no turn was ever taken, there is nothing to say."""
+    if os.path.isdir(_folder(home)):
+        _note(home, at, session_key, session_id, {"ended": True})
+
+
+def note_join(home: Home, session_key: str, at: datetime, session_id: str, before: str) -> None:
+    """The turns that were taken under the id `before` belong to this session."""
+    _note(home, at, session_key, session_id, {"joins": before})
+
+
+def _note(home: Home, at: datetime, session_key: str, session_id: str, what: Mapping[str, object]) -> None:
+    # In front what a receipt has in front; without an id, so that nobody finds it by one.
+    head = {"id": "", "at": at.isoformat(), "session_key": session_key, "session_id": session_id}
+    line = json.dumps({**head, **what}, separators=(",", ":")).encode("ascii") + b"\n"
+    with suppress(DiskError, OSError):
+        _append(home, line, _day(at.isoformat()))
 
 
 def _append(home: Home, line: bytes, day: str) -> None:

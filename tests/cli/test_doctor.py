@@ -122,6 +122,23 @@ def test_cli_status_changes_nothing_and_speaks_json(home: Path, tacit: Tacit) ->
     assert fingerprint(home) == before
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "inject: {exclude_agents: [watchdog], lanes: [file]}\n",
+        "inject:\n  exclude_agents: [watchdog]\n  lanes: [file]\n",
+        "inject:\n  exclude_agents: [\n    'watchdog'\n  ]\n  lanes:\n  - file\n",
+    ],
+)
+def test_cli_status_tells_who_is_left_out_however_the_config_is_written(
+    home: Path, tacit: Tacit, text: str
+) -> None:
+    (home / "memory-config.yaml").write_text(text)
+    assert "inject       lanes file; never for watchdog" in tacit("status").stdout
+    (home / "memory-config.yaml").write_text("inject: {exclude_agents: 5}\n")
+    assert "see: tacit config" in tacit("status").stdout
+
+
 def test_cli_doctor_names_transcripts_that_are_not_as_they_were_sealed(
     home: Path, memory: Memory, tacit: Tacit
 ) -> None:

@@ -31,6 +31,8 @@ from tacit.model.topics import Event
 from tacit.model.turns import Message, ToolCall
 from tacit.net.local import socket_path
 from tacit.store import spool
+from tacit.store.home import Home
+from tacit.store.mirrors import mirror_file, write_mirror
 from tests.client.serving import serving
 from tests.conftest import eventually
 from tests.daemon.served import serving as daemon
@@ -323,6 +325,17 @@ def test_client_a_turn_is_given_up_at_its_deadline(garden: Path, is_open: bool) 
             assert client.find("water").hits
         with behaving(garden, hangs):
             assert waited(client.turn(QUESTION, seconds=0.2)) <= 0.25
+
+
+@pytest.mark.parametrize("behave", BAD.values(), ids=BAD)
+def test_client_a_bad_daemon_leaves_no_file_of_an_earlier_turn(
+    garden: Path, tmp_path: Path, behave: Behave
+) -> None:
+    for directory in (None, str(tmp_path)):
+        write_mirror(Home(garden), directory, OWNER, "what an earlier turn was given")
+        with behaving(garden, behave), at(garden) as client:
+            client.inject(QUESTION, session_key=OWNER, seconds=0.1)
+        assert mirror_file(Home(garden), directory, OWNER).read_bytes() == b""
 
 
 def test_client_a_home_that_takes_long_to_open_is_open_for_the_next_turn(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.context.shorten import middle_out, shorten
+from tacit.context.shorten import around, middle_out, shorten
 from tacit.text.tokens import count
 
 SOUL = "# Soul\n\nI am Ton, an agent in a pottery.\n\n" + "".join(
@@ -70,3 +70,56 @@ def test_neither_form_is_ever_longer_than_its_room(lines: list[str], room: int) 
     text = "\n".join(lines)
     assert count(shorten(text, room, count).text) <= room
     assert count(middle_out(text, room, count).text) <= room
+
+
+# A passage around what was asked
+
+
+def test_a_passage_that_fits_is_left_as_it_is() -> None:
+    assert around("# Kiln\n\nIt is hot.", 20, ["kiln"]) == ("# Kiln\n\nIt is hot.", "")
+
+
+def test_a_line_that_is_longer_than_the_room_is_cut_between_sentences() -> None:
+    line = (
+        "The kiln is old. " + "Nothing is said here. " * 40 + "The fuse is number seven. " + "No more. " * 40
+    )
+    shown = around(f"# Kiln\n\n{line}", 300, ["fuse", "seven"])
+    assert shown.text.startswith("[…] Nothing is said here.")
+    assert "The fuse is number seven." in shown.text
+    assert shown.text.endswith(" […]")
+    assert (
+        shown.left_out
+        == f"only {len(shown.text) - len('[…] ') - len(' […]')} of {len(line) + 8:,} characters"
+    )
+
+
+def test_a_sentence_that_is_longer_than_the_room_is_cut_between_words() -> None:
+    words = " ".join(f"word{number}" for number in range(400))
+    shown = around(words, 200, ["word250"])
+    assert "word250" in shown.text
+    assert all(one in words.split() for one in shown.text.replace("[…]", "").split())
+
+
+def test_what_stands_in_few_places_counts_more_than_what_stands_in_many() -> None:
+    text = "\n".join([*["the kiln and the kiln"] * 20, "the spare element", *["the kiln"] * 20])
+    assert "spare" in around(text, 120, ["kiln", "spare"]).text
+
+
+def test_a_heading_alone_is_no_answer() -> None:
+    shown = around("# Kiln\n\n" + "x" * 500, 120, ["kiln"])
+    assert "xxx" in shown.text
+    assert around("# Kiln\n\n" * 90, 60, ["kiln"]).text == ""
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(["# T", "a b c. ", "長い文章です。" * 9, "\n", "\n\n", "| a |", "🙂" * 70, "x" * 90])
+    ),
+    st.integers(0, 300),
+)
+def test_a_passage_is_never_longer_than_its_characters(parts: list[str], characters: int) -> None:
+    text = "".join(parts)
+    shown = around(text, characters, ["a", "文"])
+    assert len(shown.text) <= characters
+    assert shown.text == text or shown.left_out

@@ -492,12 +492,20 @@ def test_a_session_that_nobody_knows_is_told_once_in_the_log(real: Running) -> N
 
 
 def test_the_session_of_a_turn_that_was_not_made_is_told(start: Start, held: Held) -> None:
-    seen: list[str] = []
-    running = start(operation("turn", held, is_turn=True), skipped=seen.append, serve=Serve(workers=1))
-    for lane in ("prompt", "runtime"):
-        asked = {"session_key": f"agent:a:{lane}", "lane": lane, "deadline_ms": 20}
+    seen: list[tuple[str, str]] = []
+
+    def skipped(asked: Body, began: int, code: str, reason: str) -> None:
+        assert time.time_ns() - 60 * 10**9 < began <= time.time_ns()
+        seen.append((str(asked["session_key"]), code))
+
+    running = start(operation("turn", held, is_turn=True), skipped=skipped, serve=Serve(workers=1))
+    for key in ("agent:a:begun", "agent:a:waited"):
+        asked = {"session_key": key, "lane": "runtime", "deadline_ms": 20}
         assert running.ask("POST", "/v1/turn", asked).json["skipped"] == "deadline"
-    until(lambda: seen == ["agent:a:runtime"])
+    wrong = {"session_key": "agent:a:wrong", "deadline_ms": "soon"}
+    assert running.ask("POST", "/v1/turn", wrong).status == 400
+    # One that a worker has leaves its own receipt, and so needs no code here.
+    until(lambda: seen == [("agent:a:begun", ""), ("agent:a:waited", "deadline"), ("agent:a:wrong", "")])
     held.go.set()
 
 

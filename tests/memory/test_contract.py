@@ -15,6 +15,7 @@ from tacit.store import receipts
 from tests.memory.homes import (
     GROUP,
     NOTES,
+    OTHER_GROUP,
     OWNER,
     OWNERS,
     PATIENT,
@@ -142,6 +143,18 @@ def test_rule_4_an_excluded_agent_gets_nothing_and_its_neighbour_does(garden: Pa
     assert memory.inject(QUESTION).text
 
 
+@pytest.mark.parametrize(
+    ("key", "agent"),
+    [("agent:watchdog:main", "main"), ("agent:main:main", "watchdog"), ("agent:WatchDog:main", None)],
+)
+def test_rule_4_an_agent_is_excluded_whoever_names_it_and_however_it_is_written(
+    garden: Path, key: str, agent: str | None
+) -> None:
+    settle(garden, PATIENT.replace("inject: {", "inject: {exclude_agents: [Watchdog], ") + OWNERS)
+    silent = opened(garden).inject(QUESTION, session_key=key, agent=agent)
+    assert (silent.text, silent.receipt.skipped) == ("", "excluded")
+
+
 def test_rule_4_a_type_of_session_can_opt_out_by_its_lanes(garden: Path) -> None:
     settle(garden, PATIENT + OWNERS + "sessions: {group_chat: {lanes: [bootstrap]}}\n")
     memory = opened(garden)
@@ -154,8 +167,13 @@ def test_rule_4_a_type_of_session_can_opt_out_by_its_lanes(garden: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "tool", ["memory_search", "memory_get", "tacit_search", "mcp__tacit__search", "tacit", "Memory_Search"]
-)
+    "tool",
+    [
+        "memory_search", "memory_get", "tacit_search", "mcp__tacit__search", "tacit", "Memory_Search",
+        "mcp__plugin_tacit_tacit__search", "openclaw__memory_search", "functions.memory_search",
+        "memorySearch", " memory_search", "mcp_memory_search", "tacit search",
+    ],
+)  # fmt: skip
 def test_rule_5_our_own_tools_cause_no_fetch(
     garden: Path, tool: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,8 +184,31 @@ def test_rule_5_our_own_tools_cause_no_fetch(
     assert asked == []
 
 
-def test_rule_5_tools_of_others_do(garden: Path) -> None:
-    assert opened(garden).inject(QUESTION, tool="memorable_recipes").text
+@pytest.mark.parametrize("tool", ["memorable_recipes", "gpu_memory_usage", "search", "attacit"])
+def test_rule_5_tools_of_others_do(garden: Path, tool: str) -> None:
+    assert opened(garden).inject(QUESTION, tool=tool).text
+
+
+def test_rule_5_our_own_tools_neither_correct_the_agent_nor_count_as_turns(garden: Path) -> None:
+    write(
+        garden,
+        "topics/litres.md",
+        "---\ntriggers:\n  - type: pattern\n    match: 'five litres'\n    scope: output\n"
+        "    correction_hint: Four litres CORRECTWORD\nsteering_pause: 2\n---\n# Litres\n\nFour.\n",
+    )
+    memory = opened(garden)
+    said = [("user", "How much?"), ("agent", "It is five litres each.")]
+
+    def corrected(message: str, tool: str = "") -> bool:
+        return "CORRECTWORD" in memory.inject(message, history=said, tool=tool).text
+
+    assert not corrected("One.", "memory_search")
+    assert corrected("One.")
+    for number in range(4):
+        assert not corrected(f"Two {number}.", "memory_search")
+    assert not corrected("Two."), "only one turn has passed"
+    assert not corrected("Three.")
+    assert corrected("Four.")
 
 
 def test_rule_5_our_own_block_feeds_no_fetch(garden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,6 +315,11 @@ def test_rule_6_nobody_is_served_what_was_found_for_somebody_else(garden: Path) 
     for text in (stranger.text + repr(stranger), group.text + repr(group)):
         assert "COREWORD" not in text
         assert "SECRETWORD" not in text
+    other = memory.inject(QUESTION, session_key=OTHER_GROUP)
+    assert "GROUPSAID" in group.text
+    assert "GROUPSAID" not in other.text + repr(other)
+    assert "ELSEWHERESAID" in other.text
+    assert "ELSEWHERESAID" not in group.text + repr(group)
 
 
 # Rule 7
@@ -309,6 +355,8 @@ def test_rule_7_a_home_that_is_gone_costs_no_turn(garden: Path) -> None:
     garden.rename(garden.with_name("elsewhere"))
     given = memory.inject(OTHER)
     assert given.text == ""
+    assert "No such file or directory" in {one.code: one.text for one in given.receipt.notices}["index"]
+    assert not garden.exists()
 
 
 @pytest.mark.parametrize("message", [None, 7, b"bytes", ["list"], "\ud800", "x" * 300_000])

@@ -15,6 +15,7 @@ import pytest
 
 from tacit.config import Config, parse
 from tacit.context.adaptive import marker, session_hash
+from tacit.errors import ConfigError
 from tacit.memory import Memory
 from tacit.memory.lanes import write_lanes
 from tacit.model.context import Compiled, Notice, Quote, Receipt
@@ -340,6 +341,71 @@ def test_a_message_that_is_skipped_or_matches_nothing_empties_the_file(turning: 
     assert mirror_of(turning).read_bytes()
     turning.inject(message)
     assert mirror_of(turning).read_bytes() == b""
+
+
+def test_a_file_of_the_owner_does_not_stay_for_a_stranger_under_the_same_key(garden: Path) -> None:
+    only = "sessions: {main_session: {lanes: [runtime, file]}}\n"
+    settle(garden, f"inject: {{deadline_ms: 60000}}\n{OWNERS}{only}")
+    memory = opened(garden)
+    memory.inject(QUESTION, sender="7")
+    assert "COREWORD" in mirror_of(memory).read_text()
+    assert memory.inject("Who comes on Tuesdays?", sender="99").receipt.session_type == "external_dm"
+    assert mirror_of(memory).read_bytes() == b""
+
+
+def test_a_lane_that_is_off_by_now_leaves_an_empty_file(garden: Path, turning: Memory) -> None:
+    turning.inject(QUESTION)
+    assert mirror_of(turning).read_bytes()
+    settle(garden, LANES.replace(", file, daily", "") + OWNERS)
+    opened(garden).inject("Who comes on Tuesdays?")
+    assert mirror_of(turning).read_bytes() == b""
+
+
+def test_a_host_whose_own_lane_is_off_is_given_nothing_and_the_file_has_it(garden: Path) -> None:
+    settle(garden, LANES.replace("runtime, file, daily", "file") + OWNERS)
+    memory = opened(garden)
+    done = memory.inject(QUESTION)
+    assert (done.text, done.given, done.sections) == ("", (), ())
+    assert "CONTEXTWORD" in mirror_of(memory).read_text()
+    memory.inject(f"{QUESTION} Again?", history=[("user", QUESTION)])
+    assert "CONTEXTWORD" in mirror_of(memory).read_text(), "the host never saw it otherwise"
+
+
+def test_a_turn_that_is_asked_for_again_has_its_file_again(
+    garden: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(garden, LANES.replace(", daily", "") + OWNERS)
+    memory = opened(garden)
+    first = memory.inject(QUESTION, history=[("user", "Hello")])
+    with monkeypatch.context() as patched:
+        patched.setattr(memory.turns._compiler, "profile_of", None)
+        assert memory.inject("Who comes on Tuesdays?").receipt.skipped == "bug"
+    assert mirror_of(memory).read_bytes() == b""
+    assert memory.inject(QUESTION, history=[("user", "Hello")]) == first
+    assert "CONTEXTWORD" in mirror_of(memory).read_text()
+
+
+def test_what_stands_in_a_copy_is_found_by_nobody_wherever_it_stands(garden: Path, turning: Memory) -> None:
+    turning.inject(QUESTION)
+    copy = mirror_of(turning).read_text()
+    for folder in ("knowledge/reference", "topics", "raw/conversations/2026", "archive"):
+        write(garden, f"{folder}/0123456789abcdef/ETHOS_CONTEXT.md", copy)
+    seen = opened(garden)
+    assert not [hit for hit in seen.search(QUESTION, limit=100) if "ETHOS" in hit.path]
+    assert "COREWORD" not in seen.inject(QUESTION, session_key=GROUP).text
+
+
+@pytest.mark.parametrize("folder", ["knowledge/reference", "topics", "raw", "archive/x", "knowledge"])
+def test_a_folder_where_search_looks_is_refused_for_copies(garden: Path, folder: str) -> None:
+    settle(garden, f"{LANES}sessions:\n  directory: {garden}/{folder}\n")
+    with pytest.raises(ConfigError, match=r"4: 'sessions.directory' is inside \w+/ of the home"):
+        opened(garden)
+
+
+@pytest.mark.parametrize("folder", ["context", "knowledge-of-others", "../raw"])
+def test_any_other_folder_may_have_copies(garden: Path, folder: str) -> None:
+    settle(garden, f"{LANES}sessions:\n  directory: {garden}/{folder}\n")
+    assert opened(garden).inject(QUESTION).text
 
 
 def test_an_agent_that_was_excluded_since_finds_an_empty_file(garden: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,6 +74,60 @@ def test_what_asks_for_nothing_does_not_use_up_the_first_search(once: Once) -> N
     for message in ("ok", "", "/status", "ok"):
         assert why(memory.inject(message)) not in ("", "debounced")
     assert "CONTEXTWORD" in memory.inject(QUESTION).text
+
+
+@pytest.mark.parametrize(("fails", "code"), [(True, "search"), (False, "deadline")])
+def test_a_search_that_failed_or_had_no_time_does_not_use_up_the_first(
+    once: Once, monkeypatch: pytest.MonkeyPatch, fails: bool, code: str
+) -> None:
+    memory, _ = once(debounce_ms=60_000)
+    memory.turns.warm()
+
+    def down(*_: object, **__: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(memory.searcher, "find", down)
+        assert why(memory.inject(QUESTION, seconds=60.0 if fails else 0.0)) == code
+    assert "CONTEXTWORD" in memory.inject(QUESTION).text
+
+
+def test_messages_that_come_while_the_first_is_searched_for_are_debounced(
+    once: Once, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, _ = once()
+    memory.turns.warm()
+    begun, go = threading.Event(), threading.Event()
+    find = memory.searcher.find
+
+    def slow(*args: Any, **more: Any) -> Any:
+        begun.set()
+        assert go.wait(30)
+        return find(*args, **more)
+
+    monkeypatch.setattr(memory.searcher, "find", slow)
+    made: list[Compiled] = []
+    first = threading.Thread(target=lambda: made.append(memory.inject(QUESTION)))
+    first.start()
+    assert begun.wait(30)
+    try:
+        assert [why(memory.inject(f"{OTHER} {number}")) for number in range(3)] == ["debounced"] * 3
+    finally:
+        go.set()
+        first.join()
+    assert "CONTEXTWORD" in made[0].text
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"trigger": "heartbeat"},
+        {"session_key": "agent:main:heartbeat"},
+        {"session_key": "agent:main:main:heartbeat"},
+    ],
+)
+def test_what_the_host_calls_a_heartbeat_is_one_whatever_it_says(garden: Path, asked: dict[str, str]) -> None:
+    assert why(opened(garden).inject(QUESTION, **asked)) == "heartbeat"
 
 
 def test_messages_that_were_debounced_do_not_put_off_the_next(once: Once) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -327,10 +329,21 @@ def test_injection_that_is_off_gives_no_context(garden: Path) -> None:
 
 
 def test_no_more_characters_are_injected_than_the_config_says(garden: Path) -> None:
-    settle(garden, PATIENT + OWNERS + "context_compiler: {max_injected_chars: 150}\n")
+    settle(garden, PATIENT + OWNERS + "context_compiler: {max_injected_chars: 500}\n")
     compiled = opened(garden).turn(QUESTION)
-    assert 0 < len(knowledge(compiled)) < 3
+    assert 0 < len(knowledge(compiled)) < 5
     assert "characters" in {one.code for one in compiled.dropped}
+
+
+@pytest.mark.parametrize("most", [600, 1000, 4000])
+def test_the_characters_are_those_of_the_whole_block(garden: Path, most: int) -> None:
+    settle(garden, PATIENT + OWNERS + f"context_compiler: {{max_injected_chars: {most}}}\n")
+    shutil.rmtree(garden / "topics")
+    for number in range(30):
+        said = f"# Tomatoes {number}\n\nHow we water the tomatoes in the greenhouse, part {number}."
+        write(garden, f"knowledge/reference/n{number}.md", f"{said} {'And so on. ' * 12}\n")
+    text = opened(garden).inject(QUESTION).text
+    assert most * 0.6 < len(text) <= most
 
 
 # ---------------------------------------------------------------- time
@@ -497,4 +510,21 @@ def test_a_passage_that_was_cut_says_so_in_the_receipt(garden: Path) -> None:
         one.shortened for one in compiled.sections if one.source.startswith("knowledge/reference/seeds.md")
     ]
     assert cut
-    assert cut[0].startswith("only 800 of ")
+    assert re.fullmatch(r"only 7\d\d of 8\d\d characters", cut[0])
+
+
+KILN = (
+    "The kiln was bought from a school, and it came without a manual. "
+    + "It heats slowly at first, because the lower part of it is weaker than the upper one. " * 8
+    + "The fuse is number seven in the grey box. The spare element lies in the blue drawer."
+)
+
+
+def test_of_a_passage_in_one_long_line_what_was_asked_for_is_given(garden: Path) -> None:
+    write(garden, "knowledge/reference/kiln.md", f"# Kiln\n\n{KILN}\n")
+    memory = opened(garden)
+    given = memory.inject("Where is the spare element of the kiln?")
+    assert "blue drawer" in given.text
+    [part] = [one for one in given.sections if one.source.startswith("knowledge/reference/kiln.md")]
+    [quote] = [one for one in given.given if one.source == part.source]
+    assert part.shortened == f"only {len(quote.text.removeprefix('[…] ')):,} of {len(KILN) + 8:,} characters"

@@ -20,6 +20,8 @@ from tacit.memory.live import Conversations
 from tacit.model.turns import Message, ToolCall
 from tacit.net.local import socket_path
 from tacit.store import spool
+from tacit.store.home import Home
+from tacit.store.mirrors import mirror_file, write_mirror
 from tests.client.serving import serving
 from tests.conftest import plain_user
 from tests.memory.homes import QUESTION
@@ -234,6 +236,20 @@ def test_relay_a_bad_daemon_costs_a_turn_nothing_but_its_context(
     assert said.reason.startswith("tacit: ")
     assert stale.read_text() == ""
     assert other.read_text() != ""
+
+
+@pytest.mark.parametrize("event", [EVENT, b"{"], ids=["of a session", "that cannot be read"])
+def test_relay_empties_the_file_also_where_the_config_has_another_folder_for_it(
+    relay: Relay, tmp_path: Path, event: dict[str, str] | bytes
+) -> None:
+    home, there = Home(relay.home), str(tmp_path / "there")
+    write_mirror(home, there, "agent:main:main", "what an earlier turn was given")
+    theirs = tmp_path / "there" / "notes" / "ETHOS_CONTEXT.md"
+    theirs.parent.mkdir()
+    theirs.write_text("of somebody else")
+    relay("turn", event)
+    assert mirror_file(home, there, "agent:main:main").read_bytes() == b""
+    assert theirs.read_text() == "of somebody else"
 
 
 @pytest.mark.parametrize("behave", DAEMONS.values(), ids=DAEMONS)

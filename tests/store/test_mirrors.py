@@ -8,6 +8,7 @@ import re
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import date, timedelta
@@ -17,8 +18,8 @@ from typing import Any
 import pytest
 
 from tacit.store import files, mirrors
-from tacit.store.home import Home
-from tacit.store.mirrors import MIRROR, add_daily, mirror_file, write_mirror
+from tacit.store.home import MIRROR, Home
+from tacit.store.mirrors import add_daily, empty_mirror, mirror_file, write_mirror
 from tests.conftest import plain_user
 
 KEY = "agent:main:main"
@@ -173,7 +174,9 @@ def test_something_else_in_its_place_stops_nobody(place: Home, make: Callable[[P
 def test_a_home_that_is_gone_is_not_made_anew(tmp_path: Path) -> None:
     gone = Home(tmp_path / "gone")
     assert "no home" in write_mirror(gone, None, KEY, "x")
-    assert "no home" in add_daily(gone, gone.root / "knowledge" / "journal", DAY, "<!-- a -->", "<!-- a -->")
+    assert "no home" in add_daily(
+        gone, gone.root / "knowledge" / "journal", DAY, ["<!-- a -->"], "<!-- a -->"
+    )
     assert not gone.root.exists()
 
 
@@ -269,6 +272,52 @@ def test_processes_that_make_room_at_once_stop_nobody(place: Home) -> None:
     assert not list((place.private / "context").rglob("*.tmp.*"))
 
 
+# Turns that overlap
+
+
+def test_a_turn_that_began_earlier_neither_replaces_nor_empties_the_copy_of_a_later_one(place: Home) -> None:
+    now = time.time_ns()
+    earlier, later = now - 2 * 10**9, now - 10**9
+    file = mirror_file(place, None, KEY)
+    assert write_mirror(place, None, KEY, "later", later) == ""
+    assert write_mirror(place, None, KEY, "earlier", earlier) == ""
+    empty_mirror(place, None, KEY, earlier)
+    assert file.read_text() == "later"
+    empty_mirror(place, None, KEY, later)
+    assert file.read_bytes() == b""
+    assert write_mirror(place, None, KEY, "earlier", earlier) == ""
+    assert file.read_bytes() == b""
+    assert write_mirror(place, None, KEY, "now", now) == ""
+    assert file.read_text() == "now"
+    assert not list(file.parent.glob("*.tmp.*"))
+
+
+def test_a_clock_that_was_set_back_keeps_no_copy_alive(place: Home) -> None:
+    write_mirror(place, None, KEY, "of tomorrow", time.time_ns() + 86_400 * 10**9)
+    assert write_mirror(place, None, KEY, "of now") == ""
+    assert mirror_file(place, None, KEY).read_text() == "of now"
+
+
+# A folder elsewhere
+
+
+def test_who_has_not_read_the_config_empties_a_copy_where_it_is(place: Home, tmp_path: Path) -> None:
+    there = str(tmp_path / "there")
+    assert write_mirror(place, there, KEY, "x") == ""
+    empty_mirror(place, None, KEY)
+    assert mirror_file(place, there, KEY).read_bytes() == b""
+
+
+def test_a_copy_in_somebodys_repository_is_not_theirs(place: Home, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / "theirs.md").write_text("theirs")
+    assert write_mirror(place, str(tmp_path), KEY, "x") == ""
+    command = ["git", "-C", str(tmp_path), "status", "--porcelain", "-uall"]
+    seen = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\n")
+    assert [line for line in seen if "theirs.md" in line]
+    assert not [line for line in seen if MIRROR in line or ".gitignore" in line]
+
+
 # Daily notes
 
 
@@ -278,7 +327,8 @@ def a_section(name: str) -> tuple[str, str]:
 
 
 def add(place: Home, folder: Path, name: str, day: date = DAY, **more: Any) -> str:
-    return add_daily(place, folder, day, *a_section(name), **more)
+    marker, section = a_section(name)
+    return add_daily(place, folder, day, [marker], section, **more)
 
 
 def test_a_folder_that_is_missing_is_made(place: Home, tmp_path: Path) -> None:
@@ -321,13 +371,20 @@ def test_the_heading_alone_or_a_marker_within_a_line_is_not_the_marker(place: Ho
     assert a_section("one")[1] in (tmp_path / "2026-03-10.md").read_text()
 
 
-def test_a_session_that_goes_on_after_midnight_has_its_section_already(place: Home, tmp_path: Path) -> None:
+def test_a_session_that_goes_on_for_days_has_its_section_already(place: Home, tmp_path: Path) -> None:
     add(place, tmp_path, "one")
-    tomorrow = DAY + timedelta(days=1)
-    assert add(place, tmp_path, "one", tomorrow, earlier=(DAY,)) == ""
-    assert not (tmp_path / "2026-03-11.md").exists()
-    assert add(place, tmp_path, "two", tomorrow, earlier=(DAY,)) == ""
+    for days in range(1, 9):
+        assert add(place, tmp_path, "one", DAY + timedelta(days=days), goes_on=True) == ""
+    assert [page.name for page in tmp_path.glob("2026-*.md")] == ["2026-03-10.md"]
+    assert add(place, tmp_path, "two", DAY + timedelta(days=1), goes_on=True) == ""
     assert (tmp_path / "2026-03-11.md").exists()
+
+
+def test_a_session_under_another_of_its_names_has_its_section_already(place: Home, tmp_path: Path) -> None:
+    add(place, tmp_path, "one")
+    markers = [a_section(name)[0] for name in ("two", "one")]
+    assert add_daily(place, tmp_path, DAY, markers, a_section("two")[1]) == ""
+    assert a_section("two")[0] not in (tmp_path / "2026-03-10.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -383,7 +440,7 @@ def test_processes_at_once_neither_lose_nor_double_a_section(place: Home, tmp_pa
         "def add(name):\n"
         "    marker = f'<!-- adaptive-memory:session={name} -->'\n"
         "    for _ in range(400):\n"
-        "        why = add_daily(home, folder, date(2026, 3, 10), marker, marker + '\\n> x\\n\\n---')\n"
+        "        why = add_daily(home, folder, date(2026, 3, 10), [marker], marker + '\\n> x\\n\\n---')\n"
         "        if 'another process' not in why: break\n"
         "    assert why == '', why\n"
         "print(flush=True); sys.stdin.read(1)\n"

@@ -253,6 +253,9 @@ PLAIN = [
     "timezone: 'UTC'\nsessions:\n  group_chat: {files: [SOUL.md], audience: group}\n",
     "watchers:\n  gate_model: null\nlifecycle:\n  pruning_schedule: '0 0 * * 0'\n",
     "inject:\n  lanes: []\n",
+    "inject: {enabled: false}\n",
+    "inject: { exclude_agents: [a, b-c], deadline_ms: 300, lanes: [file] }  # mine\ncapture: {}\n",
+    "capture: {exclude_agents: [], enabled: true}\n",
 ]
 
 
@@ -263,7 +266,14 @@ def test_plain_settings_are_read_at_a_glance(text: str) -> None:
 
 
 NOT_PLAIN = [
-    "inject: {enabled: false}\n",
+    "inject: {enabled: no}\n",
+    "inject: {enabled: false,}\n",
+    "inject: {enabled: false, enabled: true}\n",
+    "inject: {enabled:false}\n",
+    "inject: {exclude_agents: }\n",
+    "inject: {exclude_agents: [a, 'b']}\n",
+    "inject: {exclude_agents: [a, [b]]}\n",
+    "inject: {enabled: false}\n  lanes: [file]\n",
     "inject:\n  enabled: no\n",
     "inject:\n  exclude_agents: ['a', b]\n",
     "inject:\n  exclude_agents: a\n",
