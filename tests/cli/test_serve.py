@@ -230,10 +230,18 @@ def test_cli_status_names_who_is_left_out_as_the_config_says(home: Path, tacit: 
     ]
 
 
-def test_cli_status_says_nothing_about_a_config_that_it_cannot_read_at_a_glance(
-    home: Path, tacit: Tacit
+@pytest.mark.parametrize(
+    "text", ["inject: {exclude_agents: [mole]}\n", "inject: {exclude_agents: ['mole']}\n"]
+)
+def test_cli_status_reads_a_config_that_it_does_not_understand_at_a_glance(
+    home: Path, tacit: Tacit, text: str
 ) -> None:
-    (home / CONFIG).write_text("inject: {exclude_agents: [mole]}\n")
+    (home / CONFIG).write_text(text)
+    assert json.loads(tacit("status", "--json").stdout)["settings"]["inject.exclude_agents"] == ["mole"]
+
+
+def test_cli_status_says_nothing_about_a_config_that_is_wrong(home: Path, tacit: Tacit) -> None:
+    (home / CONFIG).write_text("inject: {exclude_agents: 5}\n")
     assert "inject       see: tacit config\ncapture      see: tacit config\n" in tacit("status").stdout
     assert json.loads(tacit("status", "--json").stdout)["settings"] is None
 
