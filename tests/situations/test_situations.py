@@ -230,7 +230,9 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Memory:
     root, ended = copy_of_sample(tmp_path_factory)
     for file in root.rglob("*.md"):  # a note without a date is of the day it was written
         os.utime(file, (ended.timestamp(), ended.timestamp()))
-    return opened(root, NOW)
+    memory = opened(root, NOW)
+    memory.searcher.update()  # with all vectors, however busy the machine is
+    return memory
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
