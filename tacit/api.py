@@ -14,8 +14,12 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from tacit.errors import UsageError
+from tacit.hosts import host_of
 from tacit.memory import Memory
 from tacit.memory.live import About, Conversations, Kept
+from tacit.memory.reading import MOST_LINES
+from tacit.memory.reading import read as read_file
+from tacit.memory.remember import remember as keep_line
 from tacit.memory.request import Request
 from tacit.memory.schedules import came_due, take_due
 from tacit.model.context import Receipt
@@ -26,7 +30,7 @@ from tacit.sessions.agents import meant_key
 from tacit.sessions.classify import MAIN
 from tacit.sessions.rules import Profile, sender_of
 from tacit.store import receipts, spool
-from tacit.text.receipts import as_dict
+from tacit.text.receipts import as_dict, in_words
 from tacit.text.wire import Json, compiled_form, found_form
 from tacit.watch.due import as_value
 
@@ -53,6 +57,7 @@ class Operation(NamedTuple):
 
 def turn(served: Served, body: Body) -> Json:
     """`lane`: prompt (default) for the whole prompt, runtime for what the host lacks."""
+    body = _of_host(body)
     lane = _choice(body, "lane", ("prompt", "runtime"), "prompt")
     take = served.memory.inject if lane == "runtime" else served.memory.turn
     who = _who(body)
@@ -96,6 +101,7 @@ def look(served: Served, body: Body) -> Json:
 
 def bootstrap(served: Served, body: Body) -> Json:
     """`files`: the host's own list. The answer has a fresh one; `files` is null where the host gave none."""
+    host, body = host_of(body), _of_host(body)
     who = _who(body)
     done = served.memory.bootstrapped(
         who.session_key,
@@ -106,8 +112,11 @@ def bootstrap(served: Served, body: Body) -> Json:
         trigger=who.trigger,
     )
     receipt = done.receipt
+    files = done.files
+    if host is not None and files is not None and done.changed:
+        files = host.listed(who.session_key, files)
     return {
-        "files": done.files,
+        "files": files,
         "changed": done.changed,
         "receipt": receipt.id,
         "tokens": receipt.tokens,
@@ -118,8 +127,18 @@ def bootstrap(served: Served, body: Body) -> Json:
     }
 
 
+def _of_host(body: Body) -> Body:
+    """Of a host that is known by name its own words are understood."""
+    host = host_of(body)
+    if host is None:
+        return body
+    said: Body = host.turn(body)
+    return said
+
+
 def search(served: Served, body: Body) -> Json:
     """In what a session may see; without a session key the owner asks."""
+    body = _of_host(body)
     scope = _profile(served, _who(body)).scope if _names_session(body) else EVERYTHING
     category = _choice(body, "category", ("", *CATEGORIES), "")
     if category:
@@ -221,6 +240,59 @@ def end_session(served: Served, body: Body) -> Json:
     return {"session_id": sealed.session_id, "path": sealed.path, "sha256": sealed.sha256}
 
 
+def renew(served: Served, body: Body) -> Json:
+    """The host took what was said before out of its window: what was given then may be given again."""
+    key = _who(body).session_key
+    served.memory.session_ended(key)
+    return {"session_key": key}
+
+
+def event(served: Served, body: Body) -> Json:
+    """What a host tells in its own words, and the operations that it means."""
+    host = host_of(body)
+    if host is None:
+        raise _wrong("host", "the name of a host")
+    when = {"at": _text(body, "at")}
+    done = [(one.operation, _MEANT[one.operation](served, {**one.body, **_without_empty(when, one.body)}))
+            for one in host.event(body)]  # fmt: skip
+    return {"done": [{"operation": name, **answer} for name, answer in done], "session_id": ""}
+
+
+def _without_empty(otherwise: Body, said: Body) -> Body:
+    return {name: value for name, value in otherwise.items() if value and not said.get(name)}
+
+
+def read(served: Served, body: Body) -> Json:
+    """One file, as far as the session may see it."""
+    body = _of_host(body)
+    scope = _profile(served, _who(body)).scope if _names_session(body) else EVERYTHING
+    first, count = _whole(body, "from"), _whole(body, "lines")
+    found = read_file(served.memory, _text(body, "path"), scope, first or 1, count or MOST_LINES)
+    return found._asdict()
+
+
+def remember(served: Served, body: Body) -> Json:
+    """One line for later sessions. Without a session key the owner asks."""
+    body = _of_host(body)
+    profile = _profile(served, _who(body))
+    return keep_line(served.memory, _text(body, "text"), _text(body, "to"), profile)._asdict()
+
+
+def why(served: Served, body: Body) -> Json:
+    """Why the last turns of a session were given what they were given, in words."""
+    body = _of_host(body)
+    profile = _profile(served, _who(body))
+    found = receipts.of_session(served.memory.home, profile.kind.key)
+    mine = [receipts.for_host(one) for one in found if _is_for(one, profile)]
+    shown = mine[: _limited(_whole(body, "limit"), 1)]
+    return {"text": "\n\n".join(map(in_words, shown)) or "No turn of this session is on record."}
+
+
+_MEANT: Mapping[str, Callable[[Served, Body], Json]] = {
+    "message": message, "tool": tool, "end_session": end_session, "renew": renew,
+}  # fmt: skip
+
+
 def _about(body: Body) -> About:
     who = _who(body)
     return About(
@@ -320,13 +392,18 @@ OPERATIONS: Sequence[Operation] = (
     Operation("message", "POST", "/v1/message", message),
     Operation("tool", "POST", "/v1/tool", tool),
     Operation("end_session", "POST", "/v1/session/end", end_session),
+    Operation("renew", "POST", "/v1/session/renew", renew),
+    Operation("event", "POST", "/v1/event", event),
+    Operation("read", "POST", "/v1/read", read),
+    Operation("remember", "POST", "/v1/remember", remember),
+    Operation("why", "POST", "/v1/why", why),
     Operation("ipc", "POST", "/v1/ipc", ipc),
     Operation("list_receipts", "GET", "/v1/receipts", list_receipts),
     Operation("due", "GET", "/v1/due", due),
     Operation("done_due", "POST", "/v1/due/done", done_due),
     Operation("one_receipt", "GET", "/v1/receipts/{id}", one_receipt),
 )
-SPOOLED = ("message", "tool", "end_session")  # what a host may leave in the spool
+SPOOLED = ("message", "tool", "end_session", "event")  # what a host may leave in the spool
 
 
 def take_spooled(served: Served, record: spool.Record) -> None:

@@ -26,6 +26,7 @@ ROWS = {
     "llm": 3,
     "starter": 3,
     "capture": 4,
+    "hosts": 4,
     "search": 4,
     "sessions": 4,
     "watch": 4,

@@ -62,7 +62,7 @@ _RESERVED = 256  # files that are not for connections: the index, git, logs, wha
 # Notices that say the same at every turn of a session, and that its owner can do something about.
 _ABOUT_A_SESSION = ("unknown-key", "nobodys", "main-thread", "not-owner", "several-senders")
 _LOGGED = 120  # characters of a session key
-_RECORDS = ("message", "tool", "end_session")  # quickly done; they do not wait for what computes
+_RECORDS = ("message", "tool", "end_session", "event", "renew")  # quick; they do not wait for what computes
 _LARGEST_RECORD = 32 << 20  # bytes, as the relay takes them: what was said is kept, however long it is
 _CODES: tuple[tuple[type[TacitError], str], ...] = (
     (DiskError, "disk"),

@@ -46,8 +46,9 @@ _OPERATIONS = {
     "message": ("message", "/v1/message"),
     "tool": ("tool", "/v1/tool"),
     "session-end": ("end_session", "/v1/session/end"),
+    "event": ("event", "/v1/event"),
 }
-_USAGE = "use: tacit-relay turn|message|tool|session-end [--home DIR] [--deadline-ms N]"
+_USAGE = "use: tacit-relay turn|message|tool|session-end|event [--home DIR] [--deadline-ms N]"
 
 
 class Asked:

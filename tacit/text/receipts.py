@@ -20,6 +20,7 @@ from tacit.model.context import Dropped, Notice, Receipt, Section
 _LINE = 256_000
 _MESSAGE = 120  # characters
 _ENTRIES = 50  # of a mapping
+_NEAR = 5  # dropped blocks that a model is told of
 _SHORTEST = 200  # characters to which long texts are cut at most
 
 
@@ -55,6 +56,18 @@ def _encoded(receipt: Receipt, longest: int) -> bytes:
 def as_dict(receipt: Receipt | Section | Dropped | Notice) -> dict[str, Any]:
     """All of its fields, for JSON."""
     return {name: _plain(getattr(receipt, name)) for name in _READERS[type(receipt)]}
+
+
+def in_words(receipt: Receipt) -> str:
+    """For a model that asks why: what it was given and from where, what came near, and what went wrong."""
+    given = [f"- {one.source}: {one.reason}" + ("" if one.score is None else f" (relevance {one.score:.2f})")
+             for one in receipt.sections]  # fmt: skip
+    near = [f"- {one.source}: {one.reason}" for one in receipt.dropped[:_NEAR]]
+    lines = [f"{receipt.at[:16].replace('T', ' ')}, {receipt.session_type}: {receipt.message!r}"]
+    lines += [f"Nothing was looked for: {receipt.skipped}."] if receipt.skipped else []
+    lines += [f"Given, {receipt.tokens} tokens:", *given] if given else ["Nothing was given."]
+    lines += ["Came near and was left out:", *near] if near else []
+    return "\n".join([*lines, *(f"{one.code}: {one.text}" for one in receipt.notices)])
 
 
 def _plain(value: Any) -> Any:

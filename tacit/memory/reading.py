@@ -1,0 +1,63 @@
+"""A file of the home as a session may read it: the same rules as for search, for one file."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from tacit.errors import StoreError, UsageError
+from tacit.model.search import AUDIENCES, Document, Scope
+from tacit.store.files import Tree
+from tacit.store.listing import ENDINGS, some
+from tacit.text import notes
+from tacit.text.ours import without_sections
+from tacit.text.passages import document
+from tacit.text.redact import clean
+
+if TYPE_CHECKING:
+    from tacit.memory.memory import Memory
+
+MOST_LINES = 400
+_MOST_BYTES = 4 * 2**20
+
+
+class Read(NamedTuple):
+    path: str
+    text: str
+    first: int
+    last: int
+    lines: int  # of the whole file
+
+
+def read(memory: Memory, path: str, scope: Scope, first: int = 1, count: int = MOST_LINES) -> Read:
+    """What is not there and what may not be seen is refused in the same words: a name is a secret too."""
+    name = path.removeprefix("./")
+    text = _readable(memory, name, scope)
+    if text is None:
+        raise UsageError(f"There is no {name[:120]!r} that this session may read. Search for it first.")
+    lines = text.split("\n")
+    begin = max(1, first)
+    end = min(len(lines), begin + max(1, min(count, MOST_LINES)) - 1)
+    return Read(name, clean("\n".join(lines[begin - 1 : end])).text, begin, end, len(lines))
+
+
+def _readable(memory: Memory, path: str, scope: Scope) -> str | None:
+    root = os.fspath(memory.home.root)
+    info = (some(root, [path]) or {}).get(path) if path.endswith(ENDINGS) else None
+    if info is None:
+        return None
+    try:
+        text = notes.decode(Tree(memory.home.root).read(path, _MOST_BYTES))
+    except (StoreError, OSError, ValueError):
+        return None
+    found = document(path, text, datetime.fromtimestamp(info.st_mtime, UTC).date())
+    return without_sections(text) if is_visible(found, scope) else None
+
+
+def is_visible(found: Document, scope: Scope) -> bool:
+    """As the index filters: whom it is for, or a conversation of this very session; and whose it is."""
+    heard = AUDIENCES.index(found.audience) <= AUDIENCES.index(scope.audience)
+    own = bool(scope.conversation) and found.conversation == scope.conversation
+    shared = not scope.agents or not found.agents or bool(set(found.agents) & set(scope.agents))
+    return (heard or own) and shared

@@ -1,0 +1,22 @@
+"""One installed host and one gateway for all end-to-end tests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.host import Host
+from tests.e2e.npm import Installed, Missing, installed
+
+
+@pytest.fixture(scope="session")
+def openclaw() -> Installed:
+    try:
+        return installed()
+    except Missing as why:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(why))
