@@ -12,6 +12,7 @@ What was seen on the real host and is relied on here:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -25,6 +26,9 @@ _SURVIVES = {
     "subagent": frozenset(("AGENTS.md",)),
 }
 _JOB = "[cron:"  # how the prompt of a job begins
+_SCHEDULED = re.compile(r"\s*\[cron:[^\]\n]*\] (.*?)\n(?:Current time:|\Z)", re.DOTALL)
+_SUBAGENT = re.compile(r"\[Subagent Task\]\s+(.*?)(?:\n\nBegin\. Execute|\Z)", re.DOTALL)
+_OURS = "tacit_"  # how the names of our own tools begin
 _ENDS = frozenset(("new", "reset", "idle", "daily", "deleted"))  # of session_end; a shutdown ends nothing
 _SUMMARY = 400  # characters of a tool's arguments
 
@@ -42,9 +46,10 @@ class Asked(NamedTuple):
 def turn(body: Mapping[str, Any]) -> Body:
     """`run`: the context of the run, as the host gives it to hooks."""
     run = _object(body.get("run"))
-    prompt = _text(body.get("message"))
+    prompt = _text(run.get("prompt")) or _text(body.get("message"))
     made = {name: value for name, value in body.items() if name not in ("host", "run")}
-    return {**made, **_who(run), "trigger": _trigger(_text(body.get("session_key")), run, prompt)}
+    asked = {"message": _task(_text(body["message"]))} if body.get("message") else {}
+    return {**made, **asked, **_who(run), "trigger": _trigger(run, prompt)}
 
 
 bootstrap = turn  # the same fields, and `files` and `workspace` as they are
@@ -66,11 +71,20 @@ def _who(run: Mapping[str, Any]) -> Body:
     return {"sender": f"{channel}:{sender}" if channel and ":" not in sender else sender}
 
 
-def _trigger(session_key: str, run: Mapping[str, Any], prompt: str) -> str:
+def _trigger(run: Mapping[str, Any], prompt: str) -> str:
     said = _text(run.get("trigger"))
     if said == "cron" and prompt and not prompt.lstrip().startswith(_JOB):
         return "webhook"
     return said
+
+
+def _task(prompt: str) -> str:
+    """What is asked, without what the host says around the task of a job or of a subagent."""
+    if found := _SUBAGENT.search(prompt):
+        return found[1]
+    if found := _SCHEDULED.match(prompt):
+        return found[1]
+    return prompt
 
 
 def _rest(session_key: str) -> str:
@@ -116,6 +130,8 @@ def _kept(
         case "toolResult":
             name = _text(record.get("toolName")) or "tool"
             shown = ("error: " if record.get("isError") is True else "") + text
+            if name.startswith(_OURS):
+                shown = "(from memory)"  # what was looked up is no news, and would be found again as such
             yield Asked("tool", {**made, "name": name, "summary": _summary(arguments), "result": shown,
                                  "id": _id(about, record)})  # fmt: skip
 
