@@ -34,6 +34,7 @@ from tacit.errors import SessionError, UsageError
 from tacit.memory import Memory
 from tacit.memory.memory import Worked
 from tacit.model.context import Compiled
+from tacit.model.notes import Remembered
 from tacit.model.search import EVERYTHING, Category, Found, Hit, Scope
 from tacit.model.turns import Sealed
 
@@ -100,6 +101,11 @@ class AsyncMemory:
 
     async def find(self, query: str, scope: Scope = EVERYTHING, limit: int = 10) -> Found:
         return await self._run(lambda memory: memory.find(query, scope, limit))
+
+    async def remember(
+        self, text: str, to: str = "journal", *, session_key: str = "agent:main:main"
+    ) -> Remembered:
+        return await self._run(lambda memory: memory.remember(text, to, session_key=session_key))
 
     def session(self, *arguments: Any, **named: Any) -> AsyncSession:
         """As Memory.session. It begins when it is entered, or with the first that is said."""

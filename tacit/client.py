@@ -39,6 +39,7 @@ from tacit.errors import (
     TacitError,
     UsageError,
 )
+from tacit.model.notes import Remembered
 from tacit.model.turns import Sealed
 from tacit.model.waiting import ANSWERED
 from tacit.net.local import Unreachable, ask, listens, socket_path
@@ -73,6 +74,7 @@ _WHERE = {  # as in tacit.api, which is not imported for this: it imports most o
     "message": ("POST", "/v1/message"),
     "tool": ("POST", "/v1/tool"),
     "end_session": ("POST", "/v1/session/end"),
+    "remember": ("POST", "/v1/remember"),
     "list_receipts": ("GET", "/v1/receipts"),
     "one_receipt": ("GET", "/v1/receipts/{id}"),
 }
@@ -208,6 +210,11 @@ class Client:
     def find(self, query: str, scope: Scope | None = None, limit: int = 10) -> Found:
         body: Json = {"query": query, "limit": limit, "scope": wire.scope_form(scope) if scope else {}}
         return self._read(wire.found_from, "find", body)
+
+    def remember(self, text: str, to: str = "journal", *, session_key: str = _KEY) -> Remembered:
+        """As Memory.remember."""
+        body: Json = {"text": text, "to": to, "session_key": session_key}
+        return self._read(_remembered, "remember", body)
 
     # ------------------------------------------------------------ conversations
 
@@ -641,6 +648,11 @@ def _code_of(error: Exception) -> str:
 
 def _kept(answer: Json) -> Kept:
     return Kept(str(answer["session_id"]), int(answer["number"]), answer["path"], answer.get("again") is True)
+
+
+def _remembered(answer: Json) -> Remembered:
+    new = answer["is_new"] is True
+    return Remembered(str(answer["path"]), str(answer["line"]), new, str(answer["said"]))
 
 
 def _sealed(answer: Json) -> Sealed | None:

@@ -74,6 +74,7 @@ LATE = {
     "tacit.search.snapshot",
     "tacit.memory.bootstrap",
     "tacit.memory.live",
+    "tacit.memory.remember",
     "tacit.memory.turns",
     "tacit.store",
     "tacit.store.gatelog",

@@ -6,7 +6,7 @@ import { spawn } from "node:child_process";
 const MOST_WAITING = 20_000; // records in memory, while neither daemon nor disk takes them
 const AGAIN_MS = 1_000;
 const LONGEST_AGAIN_MS = 60_000;
-const RELAY_MS = 5_000;
+const RELAY_MS = 800; // half of it for the daemon once more, half for the disk, which goes on if it takes longer
 
 export class Keeper {
   constructor(daemon, settings, log) {
@@ -84,7 +84,7 @@ export class Keeper {
       const timer = setTimeout(() => {
         child.kill("SIGKILL");
         done(false);
-      }, 2 * RELAY_MS);
+      }, 10 * RELAY_MS);
       child.on("error", (error) => {
         this.log.error(`tacit: ${this.settings.python} cannot be run, so what is said waits in memory: ${error.message}`);
         done(false);

@@ -16,6 +16,7 @@ COMMANDS = {
     "demo": "show a sample home at work",
     "capture": "keep a conversation from the command line",
     "search": "find passages in notes and conversations",
+    "remember": "keep one line for later sessions",
     "why": "why the last turn got what it got, and what it did not get",
     "compile": "compile one turn and print it",
     "topics": "playbooks: list them, try a message on them, what is due",

@@ -1,13 +1,13 @@
 """OpenClaw's records in our words, as 2026.9 writes them.
 
 What was seen on the real host and is relied on here:
-- a user's message is written twice with the same key and timestamp, once when it comes in and once when its run
-  begins; a record's id is made of both, so that it is kept once;
-- who wrote stands in `__openclaw.senderId`, on a channel; the owner's own command line has `senderIsOwner` and no
-  sender. A user's message with neither was made by the host: a heartbeat, a job, a task for a subagent;
+- a user's message is written twice with the same key and timestamp, once when it comes in and once when its
+  run begins; a record's id is made of both, so that it is kept once;
+- who wrote stands in `__openclaw.senderId`, on a channel; the owner's own command line has `senderIsOwner`
+  and no sender. A user's message with neither was made by the host: a heartbeat, a job, a subagent's task;
 - a webhook's run has the key of a job, and only its prompt tells it from one;
-- of what a hook lists, a job's session takes four names and a subagent's one. AGENTS.md is among them, under any
-  path, so what else a rule names goes by that name.
+- of what a hook lists, a job's session takes four names and a subagent's one. AGENTS.md is among them, under
+  any path, so what else a rule names goes by that name.
 """
 
 from __future__ import annotations

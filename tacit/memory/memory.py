@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.capture import Session, counted, fixed_offset, possible, to_milliseconds
 from tacit.config import Config, without_secret
 from tacit.errors import Busy, ConfigError, TacitError, UsageError
-from tacit.model.notes import Note
+from tacit.model.notes import Note, Remembered
 from tacit.model.problems import Problem
 from tacit.model.search import EVERYTHING, Category, Found, Hit, Scope
 from tacit.model.turns import Closing, KnowledgeChange, Opening, Sealed, Transcript, Turn
@@ -386,6 +386,13 @@ class Memory:
         with files.locked(self.home.lock):
             files.Tree(self.home.root).write(path, notes.encode(text), expected)
         return notes.parse(text, path)
+
+    def remember(self, text: str, to: str = "journal", *, session_key: str = "agent:main:main") -> Remembered:
+        """Add one line to the journal of the day, to `memory`, or to the note at a path. In a session that is
+        not the owner's it waits for the owner to look at it."""
+        from tacit.memory.remember import remember
+
+        return remember(self, text, to, self.profile_of(session_key, trial=True))
 
     # ------------------------------------------------------------ search
 

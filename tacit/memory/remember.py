@@ -1,19 +1,21 @@
 """What somebody asks to be remembered: one line, added to one note.
 
-Adding is the only thing that happens here: nothing is rewritten, and a note that somebody changed at the same
-time is read again. In a session that is not the owner's nothing is added to a note; the line waits as a proposal.
+Adding is the only thing that happens here: nothing is rewritten, and a note that somebody changed at the
+same time is read again. In a session that is not the owner's nothing is added to a note; the line waits as a
+proposal.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from tacit.errors import ChangedOnDisk, UsageError
 from tacit.model.changes import Change, ChangeSet, Source
+from tacit.model.notes import Remembered
 from tacit.store import proposals
 from tacit.text.ours import without_ours
-from tacit.text.redact import clean
+from tacit.text.redact import LEFT_OPEN, PRIVATE, clean
 
 if TYPE_CHECKING:
     from tacit.memory.memory import Memory
@@ -23,13 +25,6 @@ MEMORY = "knowledge/memory/MEMORY.md"
 SECTION = "Remembered"
 LONGEST = 1_000  # characters of a line
 _TRIES = 5  # somebody else may write to the same note
-
-
-class Remembered(NamedTuple):
-    path: str  # empty: it waits as a proposal
-    line: str
-    is_new: bool
-    said: str  # for whoever asked
 
 
 def remember(memory: Memory, text: str, to: str, profile: Profile) -> Remembered:
@@ -50,7 +45,7 @@ def remember(memory: Memory, text: str, to: str, profile: Profile) -> Remembered
 
 def _sentence(text: str) -> str:
     kept = " ".join(clean(without_ours(text)).text.split())
-    if not kept:
+    if not kept.replace(PRIVATE, "").replace(LEFT_OPEN, "").strip():
         raise UsageError("There is nothing to remember: the text is empty, or all of it is private.")
     if len(kept) > LONGEST:
         raise UsageError(

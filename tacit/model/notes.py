@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tacit.model.problems import Problem
 
@@ -24,3 +25,12 @@ class Note:
     @property
     def text(self) -> str:
         return self.head + self.body
+
+
+class Remembered(NamedTuple):
+    """A line that somebody asked to be remembered, and what became of it."""
+
+    path: str  # empty: it waits as a proposal
+    line: str
+    is_new: bool
+    said: str  # for whoever asked

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.e2e.host import Host
 from tests.e2e.npm import Installed, Missing, installed
 
 

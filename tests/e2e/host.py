@@ -64,18 +64,15 @@ class Host:
         }
 
     def write_config(self, **more: Any) -> None:
-        model = {"id": "model", "name": "Model", "reasoning": False, "input": ["text"], "contextWindow": 200_000,
-                 "maxTokens": 4096, "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}}  # fmt: skip
-        provider = {
-            "baseUrl": self.model.url,
-            "apiKey": "none",
-            "api": "openai-completions",
-            "models": [model],
-        }
-        telegram = {"enabled": True, "botToken": "4242:none", "apiRoot": self.telegram.url, "dmPolicy": "open",
-                    "allowFrom": ["*"], "groupPolicy": "open", "groups": {"*": {"requireMention": False}}}  # fmt: skip
+        free = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}
+        model = {"id": "model", "name": "Model", "reasoning": False, "input": ["text"], "cost": free}
+        model |= {"contextWindow": 200_000, "maxTokens": 4096}
+        provider = {"baseUrl": self.model.url, "apiKey": "none", "api": "openai-completions"}
+        telegram = {"enabled": True, "botToken": "4242:none", "apiRoot": self.telegram.url}
+        telegram |= {"dmPolicy": "open", "allowFrom": ["*"], "groupPolicy": "open"}
+        telegram |= {"groups": {"*": {"requireMention": False}}}
         config = {
-            "models": {"mode": "merge", "providers": {"local": provider}},
+            "models": {"mode": "merge", "providers": {"local": {**provider, "models": [model]}}},
             "agents": {"defaults": {"workspace": str(self.workspace), "model": {"primary": "local/model"},
                                     "skipBootstrap": True, "heartbeat": {"every": "0m"}}},
             "gateway": {"mode": "local", "port": self.port, "bind": "loopback",
@@ -100,7 +97,8 @@ class Host:
             )
         until = time.monotonic() + PATIENCE
         while "[gateway] ready" not in re.sub(r"\x1b\[\d+m", "", log.read_text(errors="replace")):
-            assert self.process.poll() is None and time.monotonic() < until, log.read_text()[-3000:]
+            assert self.process.poll() is None, log.read_text()[-3000:]
+            assert time.monotonic() < until, log.read_text()[-3000:]
             time.sleep(0.1)
 
     def stop(self) -> None:

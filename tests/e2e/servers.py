@@ -1,8 +1,8 @@
 """What the host talks to: a model and a messenger, both on loopback, both recording what they were sent.
 
 The model speaks OpenAI's chat completions, streamed and whole. What it answers stands in the message:
-`[[say TEXT]]` is the answer, `[[call NAME {…}]]` makes it call that tool first. The messenger speaks as much of
-Telegram's Bot API as the host uses.
+`[[say TEXT]]` is the answer, `[[call NAME {…}]]` makes it call that tool first. The messenger speaks as much
+of Telegram's Bot API as the host uses.
 """
 
 from __future__ import annotations
@@ -204,13 +204,16 @@ class Telegram:
             self._last += 1
             where = {"id": chat or sender, "type": "supergroup" if chat else "private"}
             where |= {"title": "Group"} if chat else {}
-            said: Json = {"message_id": self._last, "date": int(time.time()), "chat": where, "text": text,
-                          "from": {"id": sender, "is_bot": False, "first_name": f"Person {sender}"}}  # fmt: skip
+            person = {"id": sender, "is_bot": False, "first_name": f"Person {sender}"}
+            said: Json = {"message_id": self._last, "date": int(time.time()), "chat": where}
+            said |= {"text": text, "from": person}
             if topic:
                 where["is_forum"] = True
                 said |= {"message_thread_id": topic, "is_topic_message": True}
             if text.startswith("/"):
-                said["entities"] = [{"type": "bot_command", "offset": 0, "length": len(text.split()[0])}]
+                said["entities"] = [
+                    {"type": "bot_command", "offset": 0, "length": len(text.split(maxsplit=1)[0])}
+                ]
             self._updates.append({"update_id": 1000 + self._last, "message": said})
             self._changed.notify_all()
 
@@ -243,8 +246,8 @@ class Telegram:
             self.sent.append({**given, "at": time.monotonic()})
             self._changed.notify_all()
         chat = int(given.get("chat_id") or 0)
-        return {"message_id": self._last, "date": int(time.time()), "text": given.get("text", ""), "from": BOT,
-                "chat": {"id": chat, "type": "supergroup" if chat < 0 else "private"}}  # fmt: skip
+        said = {"message_id": self._last, "date": int(time.time()), "text": given.get("text", "")}
+        return said | {"from": BOT, "chat": {"id": chat, "type": "supergroup" if chat < 0 else "private"}}
 
     def wait_for(
         self, texts: Callable[[], Collection[str]], since: int, chat: int, seconds: float

@@ -1,0 +1,235 @@
+"""The OpenClaw plugin in Node, with recorded events of the real host and a real daemon."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from socketserver import ThreadingMixIn, UnixStreamServer
+from typing import Any
+
+import pytest
+
+from tacit.store import spool
+from tests.conftest import eventually
+from tests.daemon.served import serving
+
+ROOT = Path(__file__).parents[2]
+PLUGIN = ROOT / "integrations" / "openclaw"
+RECORDED = ROOT / "tests" / "data" / "openclaw" / "turns.jsonl"
+DM, GROUP = "agent:main:telegram:direct:111", "agent:main:telegram:group:-100123"
+Json = dict[str, Any]
+
+
+@pytest.fixture
+def node() -> str:
+    found = shutil.which("node")
+    if found is None:
+        pytest.skip("node is not on PATH, so the plugin cannot be run here")
+    return found
+
+
+@pytest.fixture
+def owned(home: Path) -> Path:
+    """A home whose owner is known, with a note that answers."""
+    config = home / "memory-config.yaml"
+    lines = [line for line in config.read_text().splitlines() if not line.startswith("owners:")]
+    config.write_text("\n".join([*lines, "owners: ['telegram:111']", ""]))
+    note = home / "knowledge" / "people" / "vera.md"
+    note.write_text("# Vera\n\nVera has the spare key of the kiln room, behind the blue door.\n")
+    return home
+
+
+def recorded(*hooks: str, key: str = "") -> list[Json]:
+    rows = [json.loads(line) for line in RECORDED.read_text().splitlines()]
+    return [row for row in rows if (not hooks or row["hook"] in hooks) and key in (_key(row), "")]
+
+
+def _key(row: Json) -> str:
+    return str((row.get("ctx") or {}).get("sessionKey") or row["event"].get("sessionKey") or "")
+
+
+def replay(node: str, home: Path, rows: list[Json], **config: Any) -> list[Json]:
+    settings = {"home": str(home), "python": sys.executable, "deadlineMs": 5000, **config}
+    done = subprocess.run(
+        [node, str(Path(__file__).parent / "replay.mjs"), str(PLUGIN), json.dumps(settings)],
+        input="".join(json.dumps(row) + "\n" for row in rows),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def transcripts(home: Path) -> str:
+    return "\n".join(file.read_text() for file in sorted(home.glob("raw/conversations/**/*.md")))
+
+
+def of_session(home: Path, key: str) -> list[str]:
+    texts = [file.read_text() for file in home.glob("raw/conversations/**/*.md")]
+    return [text for text in texts if key in text]
+
+
+def asked(text: str, key: str = DM, sender: str = "111") -> list[Json]:
+    """A turn as the host tells it, with other words."""
+    rows = recorded("before_message_write", "before_model_resolve", "agent:bootstrap", "before_prompt_build",
+                    "agent_end", key=key)[:7]  # fmt: skip
+    said: list[Json] = json.loads(json.dumps(rows).replace("hello dm", text).replace('"111"', f'"{sender}"'))
+    return said
+
+
+def given(answers: list[Json]) -> str:
+    found = next(one for one in answers if one["hook"] == "before_prompt_build")
+    return str((found.get("answer") or {}).get("prependContext", ""))
+
+
+def test_every_recorded_message_is_kept_once_though_the_host_writes_some_twice(
+    node: str, owned: Path
+) -> None:
+    with serving(owned):
+        answers = replay(node, owned, recorded())
+        assert eventually(lambda: "count to three" in transcripts(owned))
+    log = answers[-1]["said"]
+    assert not [line for line in log if line.startswith(("warn", "error"))]
+    text = transcripts(owned)
+    assert text.count("\nhello dm\n") == 1
+    assert text.count("\nhello group\n") == 1
+    assert text.count("\n[OpenClaw heartbeat poll]\n") == 1
+    assert [who for who in ("system (heartbeat)", "system (cron)", "user (Alice)") if who not in text] == []
+
+
+def test_new_ends_the_session_and_what_follows_begins_another(node: str, owned: Path) -> None:
+    with serving(owned):
+        replay(node, owned, recorded())
+        assert eventually(lambda: len(of_session(owned, DM)) == 2)
+    texts = of_session(owned, DM)
+    assert sum("hello dm" in text for text in texts) == 1
+    assert sum("\nagain\n" in text and "hello dm" not in text for text in texts) == 1
+
+
+def test_the_owners_turn_gets_what_is_the_owners_and_a_strangers_does_not(node: str, owned: Path) -> None:
+    with serving(owned):
+        mine = replay(node, owned, asked("Who has the spare key of the kiln room?"))
+        other = replay(node, owned, asked("Who has the spare key of the kiln room?", sender="222"))
+    assert "blue door" in given(mine)
+    assert "blue door" not in json.dumps(other)
+
+
+def test_files_of_the_rule_go_by_names_that_the_host_lets_through(node: str, owned: Path) -> None:
+    with serving(owned):
+        answers = replay(node, owned, recorded("before_model_resolve", "agent:bootstrap"))
+    listed = {one["key"]: [(file["name"], Path(file["path"]).name) for file in one["files"]]
+              for one in answers if one["hook"] == "agent:bootstrap"}  # fmt: skip
+    assert [path for _, path in listed[DM]] == ["SOUL.md", "USER.md"]
+    assert [path for _, path in listed[GROUP]] == ["SOUL.md"]
+    subagent = next(files for key, files in listed.items() if ":subagent:" in key)
+    assert subagent == [("AGENTS.md", "SOUL.md")]
+
+
+def test_without_a_daemon_turns_go_on_and_what_is_said_waits_in_the_spool_once(
+    node: str, owned: Path
+) -> None:
+    rows = asked("Who has the spare key of the kiln room?")
+    answers = replay(node, owned, rows, deadlineMs=400)
+    assert given(answers) == ""
+    assert spool.waiting(owned) > 0
+    with serving(owned):
+        assert eventually(lambda: spool.waiting(owned) == 0)
+        replay(node, owned, rows)  # and the host tells it once more
+        assert eventually(lambda: "spare key" in transcripts(owned))
+    assert transcripts(owned).count("\nWho has the spare key of the kiln room?\n") == 1
+
+
+class _Bad(ThreadingMixIn, UnixStreamServer):
+    daemon_threads = True
+    allow_reuse_address = True
+
+
+@pytest.fixture(params=["hangs", "garbage", "503", "closes", "half"])
+def bad_daemon(request: pytest.FixtureRequest, owned: Path) -> Iterator[str]:
+    """Somebody who listens where the daemon should, and does not behave as one."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *shown: object) -> None:
+            pass
+
+        def address_string(self) -> str:
+            return "local"
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length") or 0))
+            if request.param == "hangs":
+                threading.Event().wait(30)
+            elif request.param == "garbage":
+                self._say(200, b"<html>no</html>")
+            elif request.param == "503":
+                self._say(503, b'{"error": {"code": "busy", "message": "too much"}}')
+            elif request.param == "half":
+                self.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{")
+                threading.Event().wait(30)
+            self.close_connection = True
+
+        def _say(self, status: int, data: bytes) -> None:
+            self.send_response(status)
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    path = owned / ".tacit" / "daemon.sock"
+    path.parent.mkdir(exist_ok=True)
+    server = _Bad(str(path), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield request.param
+    server.shutdown()
+    server.server_close()
+    path.unlink(missing_ok=True)
+
+
+def test_a_daemon_that_misbehaves_costs_a_turn_its_memories_and_nothing_else(
+    node: str, owned: Path, bad_daemon: str
+) -> None:
+    rows = asked("Who has the spare key of the kiln room?")
+    answers = replay(node, owned, [*rows, *rows], deadlineMs=300)
+    assert not any(one.get("answer") for one in answers)
+    assert all(one["files"] for one in answers if one.get("hook") == "agent:bootstrap")
+    assert spool.waiting(owned) > 0
+    assert len([line for line in answers[-1]["said"] if "Turns go on without it" in line]) == 1
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "said"),
+    [
+        ("tacit_search", {"query": "spare key of the kiln room"}, "blue door"),
+        ("tacit_read", {"path": "knowledge/people/vera.md"}, "blue door"),
+        ("tacit_remember", {"text": "The glaze is called Moss."}, "Remembered in knowledge/journal/"),
+        ("tacit_why", {}, "No turn of this session"),
+        ("tacit_read", {"path": "../../etc/passwd.md"}, "that this session may read"),
+    ],
+)
+def test_the_model_gets_memory_tools(node: str, owned: Path, tool: str, given: Json, said: str) -> None:
+    ctx = {"sessionKey": DM, "agentId": "main"}
+    with serving(owned):
+        answers = replay(node, owned, [{"hook": f"tool:{tool}", "event": given, "ctx": ctx}])
+    assert said in answers[0]["answer"]["content"][0]["text"]
+
+
+def test_memory_tools_show_a_group_nothing_that_is_the_owners(node: str, owned: Path) -> None:
+    ctx = {"sessionKey": GROUP, "agentId": "main"}
+    rows = [
+        {"hook": "tool:tacit_search", "event": {"query": "spare key of the kiln room"}, "ctx": ctx},
+        {"hook": "tool:tacit_read", "event": {"path": "knowledge/people/vera.md"}, "ctx": ctx},
+        {"hook": "tool:tacit_remember", "event": {"text": "The group says the glaze is Moss."}, "ctx": ctx},
+    ]
+    with serving(owned):
+        answers = replay(node, owned, rows)
+    assert "blue door" not in json.dumps(answers)
+    assert "waits for the owner" in json.dumps(answers[2])
+    assert not list((owned / "knowledge/journal").glob("*.md"))

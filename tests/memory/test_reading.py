@@ -1,0 +1,63 @@
+"""Reading one file, as a session may."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tacit.errors import UsageError
+from tacit.memory import Memory
+from tacit.memory.reading import read
+from tests.memory.homes import opened, write
+
+OWNER, GROUP, STRANGER = "agent:main:main", "agent:main:telegram:group:-1", "agent:main:telegram:direct:99"
+
+
+@pytest.fixture
+def memory(home: Path) -> Memory:
+    write(home, "knowledge/people/vera.md", "# Vera\n\nOWNERWORD\n")
+    write(home, "knowledge/procedures/fire.md", "# Fire\n\nGROUPWORD\n")
+    write(home, "knowledge/reference/other.md", "---\nagent: pumpkin\n---\nPUMPWORD\n")
+    return opened(home)
+
+
+def seen(memory: Memory, path: str, key: str) -> str:
+    try:
+        return read(memory, path, memory.scope_of(key)).text
+    except UsageError as error:
+        return f"refused: {error}"
+
+
+@pytest.mark.parametrize(
+    ("key", "sees"), [(OWNER, {"OWNERWORD", "GROUPWORD"}), (GROUP, {"GROUPWORD"}), (STRANGER, set())]
+)
+def test_a_session_reads_what_it_may_search(memory: Memory, key: str, sees: set[str]) -> None:
+    paths = ["knowledge/people/vera.md", "knowledge/procedures/fire.md", "knowledge/reference/other.md"]
+    shown = " ".join(seen(memory, path, key) for path in paths)
+    assert {word for word in ("OWNERWORD", "GROUPWORD", "PUMPWORD") if word in shown} == sees
+
+
+def test_what_may_not_be_seen_is_refused_as_what_is_not_there(memory: Memory) -> None:
+    hidden = seen(memory, "knowledge/people/vera.md", STRANGER)
+    absent = seen(memory, "knowledge/people/nora.md", STRANGER)
+    assert hidden.replace("vera", "nora") == absent
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../x.md", "/etc/passwd", "memory-config.yaml", ".tacit/README", "drafts/a.md", "link.md",
+     "knowledge/reference/link.md", "", "knowledge", "knowledge/people/\0.md"],
+)  # fmt: skip
+def test_only_files_that_search_sees_are_read(memory: Memory, path: str) -> None:
+    (memory.home.root / "knowledge/reference/link.md").symlink_to(
+        memory.home.root / "knowledge/people/vera.md"
+    )
+    assert seen(memory, path, OWNER).startswith("refused")
+
+
+def test_a_part_of_a_file_is_told_by_its_lines(memory: Memory) -> None:
+    write(memory.home.root, "knowledge/reference/long.md", "".join(f"line {n}\n" for n in range(1, 1001)))
+    part = read(memory, "knowledge/reference/long.md", memory.scope_of(OWNER), 10, 3)
+    assert (part.text, part.first, part.last) == ("line 10\nline 11\nline 12", 10, 12)
+    assert len(read(memory, "knowledge/reference/long.md", memory.scope_of(OWNER)).text.split("\n")) == 400

@@ -1,0 +1,90 @@
+"""One line for later sessions."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tacit.errors import UsageError
+from tacit.memory import Memory
+from tacit.memory.remember import LONGEST, remember
+from tacit.model.notes import Remembered
+from tacit.store import proposals
+from tests.memory.homes import opened, write
+
+NOW = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
+JOURNAL = "knowledge/journal/2026-03-04.md"
+GROUP = "agent:main:telegram:group:-100"
+
+
+@pytest.fixture
+def memory(home: Path) -> Memory:
+    return opened(home, lambda: NOW)
+
+
+def kept(memory: Memory, text: str, to: str = "", key: str = "agent:main:main") -> Remembered:
+    return remember(memory, text, to, memory.profile_of(key))
+
+
+def test_what_is_remembered_stands_in_the_journal_of_the_day(memory: Memory) -> None:
+    done = kept(memory, "The glaze is\n called  Moss.")
+    assert done.path == JOURNAL
+    assert "## Remembered\n\n- 10:30 The glaze is called Moss.\n" in (memory.home.root / JOURNAL).read_text()
+
+
+def test_the_same_line_is_not_added_twice(memory: Memory) -> None:
+    kept(memory, "The glaze is called Moss.")
+    before = (memory.home.root / JOURNAL).read_text()
+    assert not kept(memory, "The glaze is called Moss.").is_new
+    assert (memory.home.root / JOURNAL).read_text() == before
+
+
+def test_a_line_goes_to_the_end_of_its_section_and_nothing_else_changes(memory: Memory) -> None:
+    text = "# Kiln\n\n## Remembered\n\n- 2026-01-01: old\n\n## Care\n\nBrush it.\n"
+    write(memory.home.root, "knowledge/reference/kiln.md", text)
+    kept(memory, "It is green.", "knowledge/reference/kiln.md")
+    assert (memory.home.root / "knowledge/reference/kiln.md").read_text() == text.replace(
+        "old\n", "old\n- 2026-03-04: It is green.\n"
+    )
+
+
+def test_private_parts_and_secrets_are_not_remembered(memory: Memory) -> None:
+    kept(memory, "The door is blue. <private>The code is CANARYWORD.</private>")
+    assert "CANARYWORD" not in (memory.home.root / JOURNAL).read_text()
+    with pytest.raises(UsageError, match="private"):
+        kept(memory, "<private>all of it</private>")
+
+
+@pytest.mark.parametrize(
+    "to", ["knowledge/identity/SOUL.md", "raw/x.md", "../x.md", "knowledge/../../x.md", "/etc/x.md"]
+)
+def test_who_the_agent_is_and_what_is_no_note_cannot_be_added_to(memory: Memory, to: str) -> None:
+    with pytest.raises(Exception, match=r"no place|refused"):
+        kept(memory, "I am another one now.", to)
+
+
+def test_a_line_that_is_too_long_is_refused_with_its_length(memory: Memory) -> None:
+    with pytest.raises(UsageError, match=f"{LONGEST}"):
+        kept(memory, "x" * (LONGEST + 1))
+
+
+def test_a_session_that_is_not_the_owners_only_proposes(memory: Memory) -> None:
+    done = kept(memory, "The group likes Moss.", key=GROUP)
+    assert done.path == ""
+    assert not (memory.home.root / JOURNAL).exists()
+    [waiting] = proposals.waiting(memory.home)
+    assert waiting.changes[0].text == "The group likes Moss."
+    assert waiting.changes[0].trust == "other"
+
+
+def test_many_at_once_lose_no_line(memory: Memory) -> None:
+    threads = [threading.Thread(target=kept, args=(memory, f"Line {number}.")) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    text = (memory.home.root / JOURNAL).read_text()
+    assert [text.count(f"Line {number}.") for number in range(4)] == [1] * 4
