@@ -113,10 +113,10 @@ _THINGS = (
 )
 
 _DECIDED = (
-    "We decided the local model strategy: small models on the studio machine for sorting and drafts, the large "
-    "remote one only for customer letters, because the studio must work when the line is down.",
-    "The APA shakedown ran on 2026-09-12: fourteen of sixteen checks passed, the two that failed were the label "
-    "printer and the late-night backup; both were repeated with success on 2026-09-14.",
+    ("We decided the local model strategy: small models on the studio machine for sorting and drafts, the large "
+    "remote one only for customer letters, because the studio must work when the line is down."),
+    ("The APA shakedown ran on 2026-09-12: fourteen of sixteen checks passed, the two that failed were the label "
+    "printer and the late-night backup; both were repeated with success on 2026-09-14."),
     "Forge's role is to build and repair the studio's own scripts; Forge was set up on 2026-08-20 and reports to Jules.",
 )  # fmt: skip
 _TIMEOUTS = (
