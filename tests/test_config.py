@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import FrozenInstanceError, fields, is_dataclass
+from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
 
 import pytest
 
-from tacit.config import Config, Loaded, Override, parse
+from tacit.config import Config, Loaded, Override, Workspace, parse, starter
 from tacit.config.keys import KEYS, SECTIONS
+from tacit.config.workspaces import with_workspace
 from tacit.errors import ConfigError
 
 ENVIRON = {"HOME": "/home/ada", "AGENTS": "/srv/agents", "EMPTY": "", "RELATIVE": "some/where"}
@@ -184,7 +185,62 @@ def test_a_whole_number_is_fine_where_a_number_is_wanted() -> None:
     ],
 )
 def test_home_and_variables_are_expanded_in_paths(written: str, meant: str) -> None:
-    assert load(f"workspaces: [{written}]").config.workspaces == (meant,)
+    assert load(f"workspaces: [{written}]").config.workspaces == (Workspace(meant),)
+
+
+def test_a_workspace_is_a_path_or_a_group() -> None:
+    text = "workspaces:\n- /srv/a\n- {path: ~/b, agent: shop}\n- path: /srv/c\n  name: c-2\n"
+    assert load(text).config.workspaces == (
+        Workspace("/srv/a"),
+        Workspace("/home/ada/b", agent="shop"),
+        Workspace("/srv/c", name="c-2"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[{agent: shop}]", "a group in 'workspaces' has no path. Add the folder"),
+        ("[{path: srv}]", "'workspaces' must be a list where each item is an absolute path"),
+        ("[{path: /a, nmae: b}]", "unknown key 'workspaces.nmae'. Did you mean 'name'?"),
+        ("[{path: /a, name: ../b}]", "'workspaces.name' must be a plain word"),
+        ("[{path: /a, name: .}]", "'workspaces.name' must be a plain word"),
+        ("[{path: /a, path: /b}]", "is there twice"),
+        ("[/a, {path: /a, agent: x}]", "'workspaces' names '/a' twice. Keep one."),
+        ("[{path: /a, name: x}, {path: /b, name: x}]", "two of 'workspaces' have the name 'x'."),
+        ("/a", "'workspaces' must be a list where each item is an absolute path or a group of path, agent"),
+        ("[[/a]]", "'workspaces' must be a list where each item is an absolute path"),
+    ],
+)
+def test_a_workspace_that_is_not_right_is_refused(text: str, told: str) -> None:
+    assert told in message(f"workspaces: {text}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "timezone: UTC",
+        starter(),
+        "workspaces: []\n",
+        "workspaces: [/a]  # mine\ngit: {explore_days: 3}\n",
+        "workspaces:\n  - /a\n  - {path: /b}\ngit:\n  explore_days: 3\n",
+        "workspaces:\n- path: /a\n  agent: shop\n# the end\n",
+    ],
+)
+def test_one_more_workspace_changes_nothing_else(text: str) -> None:
+    before = load(text).config
+    new = with_workspace(text, Workspace("/srv/my $agents", agent="shop"), "memory-config.yaml")
+    assert new is not None
+    assert load(new).config == replace(
+        before, workspaces=(*before.workspaces, Workspace("/srv/my $agents", agent="shop"))
+    )
+    kept = [line for line in text.split("\n") if not line.lstrip("#").startswith("workspaces")]
+    assert [line for line in new.split("\n") if line in kept] == kept
+
+
+def test_a_list_over_several_lines_is_left_to_a_person() -> None:
+    assert with_workspace("workspaces: [/a,\n  /b]\n", Workspace("/c"), "memory-config.yaml") is None
 
 
 def test_what_a_variable_holds_is_not_expanded_again() -> None:

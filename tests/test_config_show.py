@@ -76,6 +76,14 @@ def test_describe_tells_a_rule_by_the_names_that_it_names() -> None:
     assert show(loaded.config.sessions.rules) == show(row.value)
 
 
+def test_describe_tells_a_workspace_as_it_was_written() -> None:
+    text = "workspaces: [/srv/a, {path: /srv/b, agent: shop}]\n"
+    loaded = parse(text, where="memory-config.yaml", environ={}, trusted=True)
+    row = next(row for row in describe(loaded) if row.key == "workspaces")
+    assert row.value == ("/srv/a", {"path": "/srv/b", "agent": "shop"})
+    assert show(row.value) == show(loaded.config.workspaces) == text.removeprefix("workspaces: ").strip()
+
+
 def test_describe_lists_every_key_once_in_a_stable_order() -> None:
     loaded = parse("git:\n  explore_days: 3\n", where="memory-config.yaml", environ={}, trusted=True)
     rows = describe(loaded)

@@ -19,6 +19,7 @@ from tacit.config.keys import (
     Sessions,
     Value,
     Watchers,
+    Workspace,
 )
 from tacit.config.load import Loaded, parse
 from tacit.config.show import Row, describe, starter, without_secret
@@ -40,6 +41,7 @@ __all__ = [
     "Sessions",
     "Value",
     "Watchers",
+    "Workspace",
     "describe",
     "parse",
     "show",

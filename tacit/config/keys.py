@@ -25,10 +25,23 @@ class Override(NamedTuple):
         return dict((*self.conditions, *self.settings))
 
 
-Value = bool | int | float | str | None | tuple[str, ...] | tuple[Override, ...]
+class Workspace(NamedTuple):
+    """One of `workspaces`."""
+
+    path: str
+    agent: str = ""  # empty: its files are for all agents of the home
+    name: str = ""  # as somebody gave it; `config.workspaces.adopted` names the others
+
+    def plain(self) -> str | dict[str, str]:
+        """As it would stand in the file: with what differs from the folder alone."""
+        parts = {name: value for name, value in self._asdict().items() if value}
+        return self.path if len(parts) == 1 else parts
+
+
+Value = bool | int | float | str | None | tuple[str, ...] | tuple[Override, ...] | tuple[Workspace, ...]
 Kind = Literal[
     "flag", "whole", "number", "choice", "path", "zone", "name", "word", "owner", "file", "model", "index",
-    "branch", "remote", "schedule", "override",
+    "branch", "remote", "schedule", "override", "workspace",
 ]  # fmt: skip
 
 Audience = Literal["owner", "group", "anyone"]
@@ -530,13 +543,14 @@ class Config:
             "owner", "Your ids on the channels you write from, as the host spells them.", many=True
         ),
     )
-    workspaces: tuple[str, ...] = field(
+    workspaces: tuple[Workspace, ...] = field(
         default=(),
         metadata=_rule(
-            "path",
+            "workspace",
             "Folders of agents whose files are read in place, beside the home's own.",
             many=True,
             reaches=True,
+            example=("workspaces: [~/.openclaw/workspace, {path: ~/shop, agent: shop, name: shop}]",),
         ),
     )
     context_compiler: ContextCompiler = ContextCompiler()
@@ -581,6 +595,12 @@ OVERRIDE: Mapping[str, Key] = {
         *CONDITIONS.items(),
         *((part.name, part.metadata["rule"]) for part in fields(SessionRule)),
     )
+}
+WORKSPACE: Mapping[str, Key] = {
+    # A plain path is as good as a group with nothing but one, and refused in the same words.
+    "path": Key("workspaces", Rule("path", "The folder.", many=True), None),
+    "agent": Key("workspaces.agent", Rule("name", "The agent that its files belong to."), None),
+    "name": Key("workspaces.name", Rule("word", "How paths name it, instead of by its folder."), None),
 }
 DEFAULTS = Config()
 KEYS: Mapping[str, Key] = {key.name: key for key in _walk(DEFAULTS, "")}

@@ -11,6 +11,7 @@ from tacit.config.keys import KEYS, SECTIONS, Config, Key, Value, build
 from tacit.config.overrides import convert_rules, rule_name
 from tacit.config.tree import Items, Node, Scalar, Table, read_tree
 from tacit.config.values import convert, found, named, nearest, show, shown
+from tacit.config.workspaces import convert_workspaces
 from tacit.errors import ConfigError
 from tacit.model.problems import Problem
 
@@ -76,6 +77,8 @@ def _take(
 
 
 def _value(got: _Gathered, key: Key, node: Node, where: str, environ: Mapping[str, str]) -> Value:
+    if key.rule.kind == "workspace":
+        return convert_workspaces(key, node, where, environ)
     if key.rule.kind != "override":
         return convert(key, node, where, environ)
     rules, lines = convert_rules(key, node, where, environ)

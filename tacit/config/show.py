@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tacit.config.keys import KEYS, Key, Override, Value, flatten
+from tacit.config.keys import KEYS, Key, Override, Value, Workspace, flatten
 from tacit.config.load import Loaded
 from tacit.config.values import Shown, show, wanted
 
@@ -52,8 +52,14 @@ def describe(loaded: Loaded) -> list[Row]:
 
 def _shown(value: Value) -> Shown:
     if isinstance(value, tuple):
-        return tuple(one.named() if isinstance(one, Override) else one for one in value)  # type: ignore[return-value]
+        return tuple(_part(one) for one in value)  # type: ignore[return-value]
     return without_secret(value) if isinstance(value, str) else value
+
+
+def _part(one: object) -> object:
+    if isinstance(one, Workspace):
+        return one.plain()
+    return one.named() if isinstance(one, Override) else one
 
 
 def without_secret(text: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from tacit.config.expand import BadDollar, UndefinedVariable, expand
-from tacit.config.keys import CONDITIONS, OVERRIDE, Key, Kind, Override, Value
+from tacit.config.keys import CONDITIONS, OVERRIDE, WORKSPACE, Key, Kind, Override, Value, Workspace
 from tacit.config.tree import Node, Scalar, Table
 from tacit.errors import ConfigError
 
@@ -52,10 +52,11 @@ _WANTED: dict[Kind, str] = {
     "schedule": "five cron fields of numbers and * , - / like '0 23 * * *'",
     "override": f"a group of conditions ({', '.join(CONDITIONS)}) and settings "
     f"({', '.join(name for name in OVERRIDE if name not in CONDITIONS)})",
+    "workspace": f"an absolute path or a group of {', '.join(WORKSPACE)}",
 }
 
 # As `tacit config` tells a value: a rule by the names that it names.
-Shown: TypeAlias = Value | tuple[Mapping[str, Value], ...]
+Shown: TypeAlias = Value | tuple[str | Mapping[str, Value], ...]
 
 
 def shown(text: str) -> str:
@@ -266,6 +267,8 @@ def show(value: Shown) -> str:
 
 
 def _item(item: object) -> str:
+    if isinstance(item, Workspace):
+        item = item.plain()
     if isinstance(item, str):
         return _quoted(item)
     names = item.named() if isinstance(item, Override) else item
