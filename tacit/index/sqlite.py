@@ -37,6 +37,7 @@ from tacit.model.search import AUDIENCES, EVERYTHING, Document, Passage, Scope, 
 from tacit.text.passages import embedded_text, named
 from tacit.text.query import Term, match
 from tacit.text.words import aliases, indexable, unspaced
+from tacit.text.workspaces import project_of, split
 
 _PATIENCE = 5_000  # milliseconds to wait for another process that is writing
 _RESCORED = 800  # passages whose vectors are compared in full after all signs were, at least
@@ -808,6 +809,7 @@ def _names_of(title: str, path: str) -> list[str]:
     """What people call it: the title of its file, and the folder of a project or the name of the file."""
     parts = path.split("/")
     name = parts[-2] if path.startswith("knowledge/projects/") and len(parts) > 3 else _stem(parts[-1])
+    name = project_of(split(path)[1]) or name
     return [found for found in (title, name.replace("-", " ").replace("_", " ").strip()) if len(found) > 1]
 
 

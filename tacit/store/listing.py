@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from tacit.store.home import CONVERSATIONS, MIRROR
 
@@ -18,8 +18,14 @@ def is_listed(path: str, endings: tuple[str, ...] = ENDINGS) -> bool:
     return path.endswith(endings) and path.rpartition("/")[2] != MIRROR
 
 
-def walk(root: str, folder: str, endings: tuple[str, ...] = (".md",)) -> Iterator[tuple[str, os.stat_result]]:
-    """Plain files below a folder. Links are not followed, and what cannot be looked at is passed over."""
+def walk(
+    root: str,
+    folder: str,
+    endings: tuple[str, ...] = (".md",),
+    enters: Callable[[str], bool] = lambda folder: True,
+) -> Iterator[tuple[str, os.stat_result]]:
+    """Plain files below a folder. Links are not followed, and what cannot be looked at is passed over, as is
+    what stands in a folder that it does not enter."""
     stack = [folder]
     while stack:
         here = stack.pop()
@@ -30,8 +36,9 @@ def walk(root: str, folder: str, endings: tuple[str, ...] = (".md",)) -> Iterato
         for entry in entries:
             try:
                 if entry.is_dir(follow_symlinks=False):
-                    if entry.name.lower() != ".git":  # what git keeps is no text of ours, whatever its name
-                        stack.append(f"{here}/{entry.name}")
+                    below = f"{here}/{entry.name}"
+                    if entry.name.lower() != ".git" and enters(below):  # what git keeps is no text of ours
+                        stack.append(below)
                 elif is_listed(entry.name, endings) and entry.is_file(follow_symlinks=False):
                     yield f"{here}/{entry.name}", entry.stat(follow_symlinks=False)
             except OSError:  # gone since it was listed

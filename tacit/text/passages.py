@@ -16,7 +16,7 @@ from tacit.model.notes import Note
 from tacit.model.problems import Problem
 from tacit.model.search import Audience, Category, Document, Passage
 from tacit.model.turns import Attachment, Message, ToolCall, Transcript, Turn
-from tacit.text import notes, ours
+from tacit.text import notes, ours, workspaces
 from tacit.text import transcript as transcripts
 from tacit.text.chunk import Chunk, pieces, unnamed
 from tacit.text.frontmatter import names_in
@@ -43,15 +43,18 @@ _FOR_GROUPS = ("topics", "procedures", "reference")
 _DAY = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")
 
 
-def document(path: str, text: str, modified: date) -> Document:
-    """Read a file of the home, whatever is in it. `modified` is for notes that carry no date themselves."""
+def document(path: str, text: str, modified: date, agents: tuple[str, ...] = ()) -> Document:
+    """Read a file of the home, whatever is in it. `modified` is for notes that carry no date themselves.
+    `agents`: whose it is, whatever it says itself."""
     if category_of(path) == "conversation":
         return _conversation(path, transcripts.parse(text, path), text)
-    return _note(path, text, modified)
+    return _note(path, text, modified, agents)
 
 
 def category_of(path: str) -> Category:
     """By folder, below archive/ as well as outside it. What stands elsewhere is reference."""
+    if workspaces.is_of_one(path):
+        return workspaces.category_of(workspaces.split(path)[1])
     return _FOLDERS.get(_folder(path), "reference")
 
 
@@ -72,7 +75,7 @@ def embedded_text(title: str, section: Sequence[str], speaker: str, text: str) -
 # Notes
 
 
-def _note(path: str, text: str, modified: date) -> Document:
+def _note(path: str, text: str, modified: date, agents: tuple[str, ...] = ()) -> Document:
     note = notes.parse(text, path)
     fields = note.fields
     category = category_of(path)
@@ -87,7 +90,7 @@ def _note(path: str, text: str, modified: date) -> Document:
         path=path,
         category=category,
         audience=audience,
-        agents=said_agents(note),
+        agents=agents or said_agents(note),
         conversation="",
         archived=path.startswith("archive/"),
         title=title_of(fields, found, path),
@@ -185,6 +188,9 @@ def title_of(fields: Mapping[str, object], found: Iterable[Chunk], path: str) ->
 
 
 def day_of(fields: Mapping[str, object], path: str) -> str:
+    daily = workspaces.day_of(workspaces.split(path)[1])
+    if daily and (day := _valid(_DAY.match(daily))):
+        return day
     for key in ("updated", "date", "created"):
         value = fields.get(key)
         if isinstance(value, datetime):
@@ -204,6 +210,9 @@ def _valid(found: re.Match[str] | None) -> str:
 
 
 def audience_of(note: Note, path: str) -> tuple[Audience, tuple[Problem, ...]]:
+    _, inside = workspaces.split(path)
+    if inside and workspaces.is_always_the_owners(inside):
+        return "owner", ()
     folder = _folder(path)
     said, problems = said_audience(note, path)
     if folder == "memory" and said not in (None, "owner"):
@@ -211,6 +220,8 @@ def audience_of(note: Note, path: str) -> tuple[Audience, tuple[Problem, ...]]:
         return "owner", (Problem(path, what, "Move it elsewhere, or remove the line.", level="warning"),)
     if said is not None:
         return said, problems
+    if inside:
+        return workspaces.audience_of(inside), ()
     if folder == "identity" and path.endswith("/SOUL.md"):
         return "anyone", ()
     return ("group" if folder in _FOR_GROUPS else "owner"), ()
