@@ -53,7 +53,8 @@ def _follow(memory: Memory, *, quiet: bool) -> int:
         signal.signal(name, lambda *_: stop.set())
     if not quiet:
         output.warn("Following the files. Stop with Ctrl-C.")
-    for done in follow(memory.searcher, str(memory.home.root), INDEXED, stop):
+    root = str(memory.home.root)
+    for done in follow(memory.searcher, root, INDEXED, stop, workspaces=memory.workspaces):
         _tell(done, quiet=quiet)
         sys.stdout.flush()  # who reads a pipe wants to know now
     return 0

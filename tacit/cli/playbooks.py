@@ -85,7 +85,8 @@ def loaded(memory: Memory, topic: Topic) -> list[Loaded]:
     """The topic and what it subscribes to, as the owner would get them."""
     asked = Decision("", "", topic.name, False, 0.0, "activated", "asked", "asked for by name")
     listener = Listener("owner", topic.agents[0] if topic.agents else DEFAULT_AGENT)
-    return list(Sources(memory.turns.present.read, listener).topics([Activation(topic, asked)]))
+    present = memory.turns.present
+    return list(Sources(present.read, listener, present.agents_of).topics([Activation(topic, asked)]))
 
 
 def code_of(wrong: Iterable[Problem]) -> int:

@@ -156,6 +156,8 @@ class _Filling:
     def _is_repeat(self, block: Block) -> bool:
         known = self._texts.get(block.path, "") if block.path else ""
         repeated = bool(known) and (block.text in known)
+        if block.slot == "knowledge" and not repeated:  # a workspace may hold the very files of the home
+            repeated = any(block.text in kept.text for kept in self.kept)
         if repeated:
             self._drop(block, "duplicate", "it is loaded already")
         return repeated

@@ -54,6 +54,7 @@ class Listener:
 class Sources:
     read: Callable[[str], bytes]
     listener: Listener
+    agents_of: Callable[[str], tuple[str, ...]] = lambda path: ()  # whose a file is, whatever it says
 
     def identity(self, names: Iterable[str]) -> Iterator[Loaded]:
         """The rule of a session names these files, so only what a file itself says is weighed against it."""
@@ -121,7 +122,7 @@ class Sources:
             audience = "anyone"
         if category_of(path) == "conversation":  # only search knows whose conversation it is
             audience = "owner"
-        return self.listener.may_hear(audience, file.agents)
+        return self.listener.may_hear(audience, self.agents_of(path) or file.agents)
 
 
 class _File(NamedTuple):

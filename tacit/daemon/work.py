@@ -223,10 +223,12 @@ class Work:
     def _follow_on(self) -> None:
         while not self._stop.is_set():
             self._turn_follower.clear()
-            searcher = Searcher(self._home, parts_of(self.served.memory.config))
+            memory = self.served.memory
+            searcher = Searcher(self._home, parts_of(memory.config), memory.workspaces)
             try:
                 stop = _Either(self._stop, self._turn_follower)
-                for done in follow(searcher, str(self._home.root), INDEXED, stop, self._looked):
+                root = str(self._home.root)
+                for done in follow(searcher, root, INDEXED, stop, self._looked, memory.workspaces):
                     self._indexed(done)
             except Exception as error:  # noqa: BLE001 - the edge of a loop that must go on
                 self._log.say("error", "following_failed", error=error, trace=traceback.format_exc())
@@ -299,10 +301,11 @@ class Work:
     def _swap(self, config: Config) -> None:
         old = self.served.memory
         new = self._reopened(config)
-        new.turns.present.followed = self.is_followed and config.search == old.config.search
+        is_same = (config.search, config.workspaces) == (old.config.search, old.config.workspaces)
+        new.turns.present.followed = self.is_followed and is_same
         self.served.live.use(new)
         self.served = Served(new, self.served.live)
-        if config.search != old.config.search:
+        if not is_same:
             self._following = _NOT_YET
             self._turn_follower.set()
         if "searcher" in old.__dict__:
@@ -425,6 +428,7 @@ class Work:
         if waits := self._wait_for_restart():
             names = ", ".join(waits)
             found.append(f"In force only after a restart (tacit stop, then tacit serve): {names}.")
+        found += [f"The workspace {missing}." for missing in self.served.memory.workspaces.missing()]
         if self._following not in ("", _NOT_YET):
             found.append(f"Files are not followed, so turns look for changes themselves: {self._following}.")
         found += [f"The job {ran.job.name} fails: {ran.error}" for ran in self.jobs if ran.failures]

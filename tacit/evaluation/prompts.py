@@ -139,7 +139,7 @@ class _Once(Present):
     """Searches once for a message, however many budgets it is compiled with."""
 
     def __init__(self, memory: Memory) -> None:
-        super().__init__(memory.home, lambda: memory.searcher)
+        super().__init__(memory.home, lambda: memory.searcher, memory.workspaces)
         self.followed = True
         self.spared = 0.0  # seconds that the answers given again once took
         self._message: str | None = None

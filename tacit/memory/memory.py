@@ -32,6 +32,7 @@ from tacit.store.senders import Senders
 from tacit.store.sweep import sweep
 from tacit.store.tags import tag_periods
 from tacit.store.transcripts import Live, Record
+from tacit.store.workspaces import Workspaces
 from tacit.text import notes
 from tacit.text import transcript as form
 from tacit.text.redact import clean
@@ -79,6 +80,7 @@ class Memory:
         self.home, self.config = home, config
         self._parts = parts or Parts()
         self._gate = gate
+        self.workspaces = Workspaces(home, config.workspaces)
         self.git = Git(home.root)
         self.history = History(home, self.git, self._moment)
         self._committer = Committer(home, self.git, self._moment, _memory_limits(config))
@@ -375,7 +377,7 @@ class Memory:
         return [record.path for record, _ in [*self._pending(), *loose] if record.path]
 
     def read(self, path: str) -> Note:
-        return notes.parse(notes.decode(files.Tree(self.home.root).read(path)), path)
+        return notes.parse(notes.decode(self.workspaces.read(path)), path)
 
     def write(self, path: str, text: str, *, replacing: Note | None) -> Note:
         """Write a note that is still what the writer read (`replacing`; None: there was none)."""
@@ -404,7 +406,7 @@ class Memory:
         if self.config.search.index != "sqlite":
             what = "search.index names a PostgreSQL server, which this version does not use yet."
             raise ConfigError(CONFIG, None, what, "Set it to sqlite.")
-        return Searcher(self.home, self._parts)
+        return Searcher(self.home, self._parts, self.workspaces)
 
     def search(
         self,

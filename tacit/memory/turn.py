@@ -23,6 +23,7 @@ secrets reach none of them, nor a model that is asked about topics.
 
 from __future__ import annotations
 
+import posixpath
 import re
 import secrets
 import time
@@ -128,7 +129,7 @@ class _Turn:
         self.kind, self.rule = self.profile.kind, self.profile.rule
         self.steps.notices += self.profile.notices
         self.listener = Listener(self.rule.audience, self.kind.agent)
-        self.sources = Sources(view.read, self.listener)
+        self.sources = Sources(view.read, self.listener, view.agents_of)
         self.dropped: list[Dropped] = []
         self.decisions: list[Decision] = []
         self._told = 0  # notices that are in the receipt
@@ -490,10 +491,20 @@ class _Turn:
         compiler = self.config.context_compiler
         if hit.turn and hit.speaker == "system":
             return "it is what a system said to an agent"
+        if hit.path in self._bootstrapped:
+            return "the host loads it whole"
         settings = {"memory": compiler.memory_md, "journal": compiler.journal}
         if settings.get(hit.category) == "never" or (hit.path == PROJECTS and compiler.projects == "never"):
             return "the config says never"
         return ""
+
+    @cached_property
+    def _bootstrapped(self) -> Collection[str]:
+        """Files that the host loaded whole when the session began: their passages would be there twice."""
+        if not self._is_runtime:
+            return ()
+        loaded = self.carried.given.loaded(self.request.session_key, self._since)
+        return {self.view.path_of(file) if posixpath.isabs(file) else file for file in loaded}
 
     # ------------------------------------------------------------ the prompt
 

@@ -39,7 +39,7 @@ _TAKING: ContextVar[bool] = ContextVar("taking", default=False)
 class Turns:
     def __init__(self, memory: Memory, parts: Parts, gate: Callable[[], GatedActivator] | None) -> None:
         self._memory, self._parts = memory, parts
-        self.present = Present(memory.home, lambda: memory.searcher)
+        self.present = Present(memory.home, lambda: memory.searcher, memory.workspaces)
         self._compiler = ContextCompiler(
             memory.home, memory.config, gate or GatedActivator, memory.profile_of
         )

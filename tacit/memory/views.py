@@ -14,6 +14,7 @@ from tacit.store import files
 from tacit.store.git import Git
 from tacit.store.home import Home
 from tacit.store.listing import ENDINGS, INDEXED, folders, is_listed, walk
+from tacit.store.workspaces import Workspaces
 from tacit.watch.shelf import Shelf
 
 if TYPE_CHECKING:
@@ -33,6 +34,12 @@ class View(Protocol):
 
     def read(self, path: str) -> bytes:
         """The beginning of a file. Raises what `files.Tree.read` does."""
+
+    def agents_of(self, path: str) -> tuple[str, ...]:
+        """Whose a file is because of where it stands."""
+
+    def path_of(self, file: str) -> str:
+        """How paths name a file that a host names by where it is; empty for one that is not ours."""
 
     def shelf(self) -> Shelf: ...
 
@@ -59,9 +66,9 @@ class Present:
 
     past = ""
 
-    def __init__(self, home: Home, searcher: Callable[[], Searcher]) -> None:
+    def __init__(self, home: Home, searcher: Callable[[], Searcher], workspaces: Workspaces) -> None:
         self._root = str(home.root)
-        self._tree = files.Tree(home.root)
+        self._workspaces = workspaces
         self._searcher = searcher
         self._shelf = Shelf()
         self._followed: int | None = None  # the inode of the index that somebody keeps up to date
@@ -78,7 +85,13 @@ class Present:
         self._followed = self._searcher().inode() if is_followed else None
 
     def read(self, path: str) -> bytes:
-        return self._tree.read(path, _LARGEST)
+        return self._workspaces.read(path, _LARGEST)
+
+    def agents_of(self, path: str) -> tuple[str, ...]:
+        return self._workspaces.agents_of(path)
+
+    def path_of(self, file: str) -> str:
+        return self._workspaces.path_of(file)
 
     def shelf(self) -> Shelf:
         if not self.followed or not self._shelf.generation:
@@ -136,6 +149,12 @@ class Past:
         if name not in self._files:
             raise FileNotFoundError(path)
         return self._files[name][:_LARGEST]
+
+    def agents_of(self, _path: str) -> tuple[str, ...]:
+        return ()  # a commit holds no workspace
+
+    def path_of(self, _file: str) -> str:
+        return ""
 
     def shelf(self) -> Shelf:
         then = Stamp(0, 0, 0)

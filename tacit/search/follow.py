@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from tacit.errors import TacitError
 from tacit.search.searcher import Indexed, Searcher
 from tacit.search.update import Report
 from tacit.store.home import CONFIG
+from tacit.store.workspaces import Workspaces
 
 _QUIET = 50  # milliseconds without a change before it is looked at
 _LOOK_ANYWAY = 30.0  # seconds
@@ -32,16 +33,19 @@ def follow(
     folders: tuple[str, ...],
     stop: threading.Event,
     looked: Callable[[str], None] = lambda trouble: None,
+    workspaces: Workspaces | None = None,
 ) -> Iterator[Indexed]:
     """What each change led to, until `stop` is set. The first one is what was missed before.
 
-    `looked` is told after every look whether the index can be relied on: empty when it holds all there is and
-    the operating system tells of changes, else what is wrong."""
+    `folders` are those of the home; those of `workspaces` are followed beside them. `looked` is told after
+    every look whether the index can be relied on: empty when it holds all there is and the operating system
+    tells of changes, else what is wrong."""
     yield _updated(searcher, root)
+    places = _Places(root, folders, workspaces)
     while not stop.is_set():
-        present = _present(root, folders)
+        present = places.present()
         last, index = -_LOOK_ANYWAY, 0  # what changed before anybody was told of changes is looked for first
-        for heard in _changes(root, list(present), stop):
+        for heard in _changes(list(present), places.name, stop):
             if heard.blind:
                 looked(heard.blind)
             began = time.monotonic()
@@ -61,7 +65,7 @@ def follow(
                     yield done
                 # While a lot is said and written, others need the machine more than the index does.
                 stop.wait(min(_LONGEST_REST, _REST * (time.monotonic() - began)))
-            if stop.is_set() or present != _present(root, folders):
+            if stop.is_set() or present != places.present():
                 break
 
 
@@ -86,25 +90,37 @@ def _trouble(done: Indexed) -> str:
     return f"{done.report.left} files are not in the index yet" if done.report.left else ""
 
 
-def _present(root: str, folders: tuple[str, ...]) -> dict[str, int]:
-    """The folders that are there, and which they are: another one may have taken a name."""
-    found = {}
-    for folder in folders:
-        path = f"{root}/{folder}"
-        if os.path.isdir(path):
-            try:
-                found[path] = os.stat(path).st_ino
-            except OSError:  # gone while we were looking
-                continue
-    return found
+class _Places:
+    """The folders that are followed."""
+
+    def __init__(self, root: str, folders: Sequence[str], workspaces: Workspaces | None) -> None:
+        self._root, self._workspaces = root, workspaces
+        self._own = [f"{root}/{folder}" for folder in folders]
+
+    def present(self) -> dict[str, int]:
+        """Those that are there, and which they are: another one may have taken a name."""
+        found = {}
+        for path in (*self._own, *(self._workspaces.folders() if self._workspaces else ())):
+            if os.path.isdir(path):
+                try:
+                    found[path] = os.stat(path).st_ino
+                except OSError:  # gone while we were looking
+                    continue
+        return found
+
+    def name(self, path: str) -> str:
+        """A path from the root, or by its workspace; empty for what nobody looks at."""
+        if any(path == folder or path.startswith(f"{folder}/") for folder in self._own):
+            return os.path.relpath(path, self._root)
+        return self._workspaces.path_of(path) if self._workspaces else ""
 
 
 class _Heard(NamedTuple):
-    paths: frozenset[str] = frozenset()  # what changed, from the root
+    paths: frozenset[str] = frozenset()  # what changed, as paths name it
     blind: str = ""  # why nobody tells us of changes
 
 
-def _changes(root: str, paths: list[str], stop: threading.Event) -> Iterator[_Heard]:
+def _changes(paths: list[str], name: Callable[[str], str], stop: threading.Event) -> Iterator[_Heard]:
     """What changed, or now and then that nothing did."""
     from watchfiles import watch  # 50 ms, and only a follower needs it
 
@@ -116,7 +132,7 @@ def _changes(root: str, paths: list[str], stop: threading.Event) -> Iterator[_He
     blind = ""
     try:
         for changes in told if paths else ():
-            yield _Heard(frozenset(os.path.relpath(path, root) for _, path in changes))
+            yield _Heard(frozenset(filter(None, (name(path) for _, path in changes))))
     except (OSError, RuntimeError) as error:  # as many are followed already as there may be, or one is gone
         blind = f"changes are not told by the system: {error}"
     stop.wait(_BLIND if blind else _WAKE / 1000)

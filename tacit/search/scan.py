@@ -42,6 +42,7 @@ def scan(
     index: Index,
     calibration: Calibration,
     narrowed: Callable[[Sequence[str]], Iterable[str] | None] = lambda words: None,
+    agents_of: Callable[[str], tuple[str, ...]] = lambda path: (),
 ) -> Found:
     """`index` is an empty one in memory. `narrowed` may know quickly which files hold any of the words."""
     words = _words(text, now)
@@ -51,7 +52,7 @@ def scan(
         held = frozenset(near)
         inside = [path for path in inside if path in held or _held(words, fold(path))]
     chosen = _fullest(inside, words, read)
-    report = update(index, {path: listed[path] for path in chosen}, read)
+    report = update(index, {path: listed[path] for path in chosen}, read, agents_of=agents_of)
     found = find(Engine(index, None, calibration), text, scope, limit, now=now)
     return replace(
         found, channels=("scan",), trace={**found.trace, "read": report.read, "files": len(listed)}

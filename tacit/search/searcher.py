@@ -31,6 +31,8 @@ from tacit.store import files
 from tacit.store.home import Home
 from tacit.store.listing import INDEXED, indexed, some
 from tacit.store.ripgrep import files_with
+from tacit.store.workspaces import Workspaces
+from tacit.text.workspaces import is_of_one
 
 _Part = TypeVar("_Part")
 
@@ -52,8 +54,9 @@ class Indexed:
 class Searcher:
     """Safe to use from several threads; one at a time is served."""
 
-    def __init__(self, home: Home, parts: Parts) -> None:
+    def __init__(self, home: Home, parts: Parts, workspaces: Workspaces | None = None) -> None:
         self._home, self._parts = home, parts
+        self.workspaces = workspaces or Workspaces(home)
         self.file = home.private / "memory.db"
         self._tree = files.Tree(home.root)
         self._mutex = threading.RLock()
@@ -82,7 +85,7 @@ class Searcher:
         if not self._entered(deadline):
             return Found((), (), ("deadline: the index was busy with other questions",))
         try:
-            self._notes = []
+            self._notes = [f"workspace: {missing}" for missing in self.workspaces.missing()]
             try:
                 current = not catch_up or self._is_current(catch_up)
                 if not current and self._may_scan(deadline):
@@ -166,7 +169,8 @@ class Searcher:
             done = self._update(until, wait=min(_PATIENCE, seconds / 2))
         except Busy:
             self._notes.append("another process is indexing")
-            return self._index().stamps() == self._listed()
+            known = self._index().stamps()
+            return known == self._listed(known)
         self._embed(until)
         if done.left:
             total = done.left + done.read + done.unchanged
@@ -229,17 +233,19 @@ class Searcher:
     ) -> Found:
         if not self._may_scan(deadline):
             return Found((), (), (*self._notes, "deadline: there was no time to look through the files"))
-        root = str(self._home.root)
+        root, listed = str(self._home.root), self._listed()
+        adopted = [path for path in listed if is_of_one(path)]
         found = scan(
             text,
-            self._listed(),
-            self._tree.read,
+            listed,
+            self._read,
             scope=scope,
             limit=limit,
             now=now,
             index=memory_index(),
             calibration=calibration.choose(self._calibrations, "", reranker=False),
-            narrowed=lambda words: files_with(root, _present(root), words),
+            narrowed=lambda words: _and(files_with(root, _present(root), words), adopted),
+            agents_of=self.workspaces.agents_of,
         )
         return replace(found, degraded=(*self._notes, *found.degraded))
 
@@ -257,7 +263,7 @@ class Searcher:
         """Read what changed and give it vectors. `rebuild`: from nothing. `paths`: who follows changes knows
         that only these did; then the others are not looked at."""
         with self._mutex:
-            self._notes = []
+            self._notes = [f"workspace: {missing}" for missing in self.workspaces.missing()]
             if rebuild:
                 self.close()
                 set_aside(self.file)
@@ -299,7 +305,15 @@ class Searcher:
             if index.generation() != before:  # who held the lock has done some of it
                 known = index.stamps()
                 listed = self._listed(known, paths)
-            report = update(index, listed, self._tree.read, known=known, until=until, tick=tick)
+            report = update(
+                index,
+                listed,
+                self._read,
+                known=known,
+                until=until,
+                tick=tick,
+                agents_of=self.workspaces.agents_of,
+            )
         with suppress(OSError):  # what git hooks noted: we looked at all files ourselves
             os.truncate(self._home.private / "changed.jsonl", 0)
         return report
@@ -318,14 +332,25 @@ class Searcher:
         self, known: Mapping[str, Stamp] | None = None, paths: Collection[str] | None = None
     ) -> dict[str, Stamp]:
         """All files; or, where only `paths` changed since the index knew all, what it knew and these anew."""
-        root = str(self._home.root)
         if known and paths is not None:
             doubtful = (path for path, stamp in known.items() if stamp.inode < 0)
-            looked_at = some(root, {*paths, *doubtful})
+            looked_at = self._looked_at({*paths, *doubtful})
             if looked_at is not None:
-                found = {path: _stamped(info) for path, info in looked_at.items() if info is not None}
+                found = {path: stamp for path, stamp in looked_at.items() if stamp is not None}
                 return {**{path: stamp for path, stamp in known.items() if path not in looked_at}, **found}
-        return {path: _stamped(info) for path, info in indexed(root)}
+        listed = {path: _stamped(info) for path, info in indexed(str(self._home.root))}
+        return listed | self.workspaces.stamps(known or {}) if self.workspaces else listed
+
+    def _looked_at(self, paths: Collection[str]) -> dict[str, Stamp | None] | None:
+        """Their stamps now; None where only a look at everything can tell."""
+        own = some(str(self._home.root), [path for path in paths if not is_of_one(path)])
+        adopted = self.workspaces.some([path for path in paths if is_of_one(path)])
+        if own is None or adopted is None:
+            return None
+        return {path: None if info is None else _stamped(info) for path, info in own.items()} | adopted
+
+    def _read(self, path: str) -> bytes:
+        return self.workspaces.read(path) if is_of_one(path) else self._tree.read(path)
 
     # ------------------------------------------------------------ the file
 
@@ -365,6 +390,10 @@ class Searcher:
 
 def _stamped(info: os.stat_result) -> Stamp:
     return Stamp(info.st_mtime_ns, info.st_size, info.st_ino)
+
+
+def _and(found: list[str] | None, more: list[str]) -> list[str] | None:
+    return None if found is None else found + more
 
 
 def _present(root: str) -> list[str]:

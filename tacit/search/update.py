@@ -45,9 +45,11 @@ def update(
     known: Mapping[str, Stamp] | None = None,
     until: float | None = None,
     tick: Callable[[int, int], None] = lambda done, total: None,
+    agents_of: Callable[[str], tuple[str, ...]] = lambda path: (),
 ) -> Report:
     """Make the index hold just the files that are `listed`. `until`: the monotonic time to stop at. `known`:
-    the stamps that the index holds, for who has them."""
+    the stamps that the index holds, for who has them. `agents_of`: whose a file is because of where it
+    stands."""
     known = index.stamps() if known is None else known
     changed = [path for path, stamp in listed.items() if known.get(path) != stamp]
     gone = [path for path in known if path not in listed]
@@ -56,7 +58,7 @@ def update(
     done = passages = 0
     failed: list[Problem] = []
     problems: list[Problem] = []
-    for batch in _batches(_documents(changed, listed, read, failed)):
+    for batch in _batches(_documents(changed, listed, read, failed, agents_of)):
         index.replace(batch)
         done += len(batch)
         passages += sum(len(found.passages) for found, _ in batch)
@@ -88,6 +90,7 @@ def _documents(
     listed: Mapping[str, Stamp],
     read: Callable[[str], bytes],
     failed: list[Problem],
+    agents_of: Callable[[str], tuple[str, ...]],
 ) -> Iterator[tuple[Document, Stamp]]:
     now = time.time_ns()
     for path in paths:
@@ -101,7 +104,7 @@ def _documents(
         except (OSError, StoreError) as error:
             failed.append(Problem(path, f"could not be read: {error}", "Mend it and run: tacit index"))
             continue
-        yield document(path, decode(data), _day(stamp)), _trusted(stamp, now)
+        yield document(path, decode(data), _day(stamp), agents_of(path)), _trusted(stamp, now)
 
 
 def _trusted(stamp: Stamp, now: int) -> Stamp:

@@ -12,7 +12,7 @@ import os
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple
@@ -57,6 +57,7 @@ class _Turn(NamedTuple):
     skipped: str
     digests: tuple[str, ...]
     labels: tuple[str, ...]
+    loaded: tuple[str, ...] | None  # where the files are that it was given whole; None: it is no bootstrap
 
 
 class _Mark(NamedTuple):
@@ -102,6 +103,12 @@ class Given:
         joined = [mark.joins for mark in marks if mark.joins and mark.session_id == session_id]
         return (session_id, *dict.fromkeys(joined))
 
+    def loaded(self, session_key: str, since: datetime | None = None) -> tuple[str, ...]:
+        """Files that the host loaded whole when the session began last, as it names them or the home does."""
+        turns = [one for one in self._entries(session_key, since) if isinstance(one, _Turn)]
+        recent = (one for one in reversed(turns) if since is None or is_since(one.at, since))
+        return next((one.loaded for one in recent if one.loaded is not None), ())
+
     def look(self, since: datetime | None = None) -> None:
         """Read what is new, before anybody asks."""
         with self._mutex, suppress(OSError), opened(self._home) as directory:
@@ -111,7 +118,9 @@ class Given:
         return [
             turn
             for turn in _standing(self._entries(session_key, since))
-            if session_id in ("", turn.session_id) and (since is None or is_since(turn.at, since))
+            if turn.loaded is None
+            and session_id in ("", turn.session_id)
+            and (since is None or is_since(turn.at, since))
         ]
 
     def _entries(self, session_key: str, since: datetime | None) -> list[_Turn | _Mark]:
@@ -224,7 +233,7 @@ def _entry(line: bytes, key: bytes) -> _Turn | _Mark | None:
     """If it was a turn of a session, or tells about one. The rest of a receipt is not looked at."""
     try:
         data = json.loads(line)
-        if needle(data["session_key"]) != key or data.get("trial") or data.get("lane") == "bootstrap":
+        if needle(data["session_key"]) != key or data.get("trial"):
             return None
         if data.get("ended") or data.get("joins"):
             return _Mark(str(data["session_id"]), str(data.get("joins", "")))
@@ -237,9 +246,14 @@ def _entry(line: bytes, key: bytes) -> _Turn | _Mark | None:
             str(data.get("skipped", "")),
             tuple(str(part["digest"]) for part in retrieved if part.get("digest")),
             tuple(str(part["label"]) for part in parts if part["slot"] != "knowledge"),
+            _loaded(parts) if data.get("lane") == "bootstrap" else None,
         )
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return None
+
+
+def _loaded(parts: Sequence[Mapping[str, object]]) -> tuple[str, ...]:
+    return tuple(str(part["source"]) for part in parts if not part.get("shortened"))
 
 
 def _ago(turns: Sequence[_Turn], of: Callable[[_Turn], tuple[str, ...]]) -> dict[str, int]:

@@ -384,6 +384,31 @@ def test_files_are_followed_after_a_complete_look_and_turns_need_not_look(at: At
     assert "morning" in [topic.name for topic in present.shelf().topics]
 
 
+def test_workspaces_are_followed_as_soon_as_the_config_names_them(at: At, tmp_path: Path) -> None:
+    folder = tmp_path / "ws"
+    write(folder, "MEMORY.md", "A zebra in the stable.\n")
+    at.work.start()
+    assert eventually(lambda: is_followed(at))
+    (at.home / CONFIG).write_text(f"timezone: UTC\nworkspaces: [{folder}]\n")
+    at.run("config")
+    assert not is_followed(at)
+    assert eventually(lambda: is_followed(at))
+
+    def hits(words: str) -> list[str]:
+        return [hit.path for hit in at.work.served.memory.searcher.find(words, catch_up=0).hits]
+
+    assert hits("zebra")[0] == "workspace/ws/MEMORY.md"
+    write(folder, "memory/2026-03-10.md", "A giraffe came by.\n")
+    assert eventually(lambda: "workspace/ws/memory/2026-03-10.md" in hits("giraffe"))
+    folder.rename(tmp_path / "away")
+    assert any("ws is missing" in problem for problem in at.work.problems())
+    assert "workspace/ws/MEMORY.md" in hits("zebra")
+    (at.home / CONFIG).write_text("timezone: UTC\n")
+    at.run("config")
+    assert eventually(lambda: is_followed(at) and "workspace/ws/MEMORY.md" not in hits("zebra"))
+    assert at.work.problems() == []
+
+
 def test_an_index_that_is_deleted_is_made_anew_and_followed_again(at: At) -> None:
     at.work.start()
     assert eventually(lambda: is_followed(at))
