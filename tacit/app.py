@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit import config as configuration
-from tacit.config import Config, Loaded
+from tacit.config import Config, Loaded, Workspace
+from tacit.config.workspaces import with_workspace
 from tacit.embed.protocol import Embedder, EmbedderError
-from tacit.errors import ConfigError, TacitError
+from tacit.errors import ConfigError, TacitError, UsageError
 from tacit.memory import Memory
 from tacit.search.parts import Parts, Reranker
-from tacit.store import setup
+from tacit.store import files, setup
 from tacit.store.home import CONFIG, Home, locate
 from tacit.store.hooks import program_path
 from tacit.store.trust import is_trusted
+from tacit.store.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from tacit.watch.gate import GatedActivator
@@ -57,13 +60,60 @@ def recover_quietly(memory: Memory) -> None:
 
 
 def init_home(
-    home: str | os.PathLike[str] | None = None, *, adopt: bool = False, now: Callable[[], datetime] = now
+    home: str | os.PathLike[str] | None = None,
+    *,
+    adopt: bool = False,
+    workspaces: Sequence[str] = (),
+    now: Callable[[], datetime] = now,
 ) -> tuple[Memory, setup.Report]:
+    """`workspaces`: folders of agents whose files are read in place."""
     place = locate(None if home is None else os.fspath(home), os.environ)
+    adopted = [_workspace(place, folder) for folder in workspaces]  # before anything is made
     starter = setup.starter_files(Path(__file__).parent / "starter", configuration.starter())
     program = program_path(sys.argv[0], sys.executable)
     report = setup.set_up(place, starter, program, adopt=adopt, now=now().astimezone())
+    report.adopted += [folder for folder in adopted if adopt_workspace(place, folder)]
     return open_home(place.root), report
+
+
+def adopt_workspace(home: Home, folder: str | os.PathLike[str], agent: str = "") -> bool:
+    """Name a folder in the config as a workspace of the home; False where it is one already. The rest of the
+    file stays as somebody wrote it."""
+    path = _workspace(home, folder)
+    with files.locked(home.lock):
+        before = load_config(home).config
+        if any(os.path.realpath(one.path) == os.path.realpath(path) for one in before.workspaces):
+            return False
+        one = Workspace(path, agent)
+        data = home.config.read_bytes()
+        text = with_workspace(data.decode(), one, CONFIG)
+        wanted = replace(before, workspaces=(*before.workspaces, one))
+        if text is None or _read_as(home, text) != wanted:
+            line = f"workspaces: {configuration.show(wanted.workspaces)}"
+            raise UsageError(f"{CONFIG} is better changed by hand here. Write this line: {line}")
+        files.Tree(home.root).write(CONFIG, text.encode(), files.digest(data))
+    return True
+
+
+def _workspace(home: Home, folder: str | os.PathLike[str]) -> str:
+    """The path of a folder that can be a workspace of this home."""
+    path = os.path.abspath(os.path.expanduser(folder))
+    if not os.path.isdir(path):
+        raise UsageError(f"There is no folder {path}. Name the workspace of an agent.")
+    if os.path.realpath(path) in ("/", os.path.realpath(os.path.expanduser("~"))):
+        raise UsageError(f"{path} holds more than a workspace. Name the folder of one agent inside it.")
+    for seen in Workspaces(home, (Workspace(path),)).look():
+        if seen.trouble and not seen.missing:
+            raise UsageError(f"{path} {seen.trouble}. Name the workspace of an agent.")
+    return path
+
+
+def _read_as(home: Home, text: str) -> Config | None:
+    """What a text would mean as the config of this home; None where it could not be read."""
+    try:
+        return configuration.parse(text, where=CONFIG, environ=os.environ, trusted=is_trusted(home)).config
+    except ConfigError:
+        return None
 
 
 def load_config(home: Home) -> Loaded:

@@ -76,6 +76,7 @@ LATE = {
     "tacit.memory.live",
     "tacit.memory.remember",
     "tacit.memory.turns",
+    "tacit.store.workspaces",
     "tacit.store",
     "tacit.store.gatelog",
     "tacit.text.redact",

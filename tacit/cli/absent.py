@@ -18,8 +18,10 @@ from tacit.model.search import AUDIENCES, Document
 from tacit.store import listing
 from tacit.store.files import Tree
 from tacit.store.home import Home
+from tacit.store.workspaces import Workspaces
 from tacit.text import notes
 from tacit.text.passages import document
+from tacit.text.workspaces import is_of_one
 
 _OF_OTHERS = re.compile(r".*-shortened|flush.*|topic|cut")  # codes of notices
 
@@ -30,13 +32,14 @@ class Reason(NamedTuple):
     command: str = ""  # that tells more
 
 
-def meant(home: Home, receipt: Receipt, given: str) -> str:
-    """A path in the home; or how the path of one file ends, in the receipt first and then on disk."""
-    path = within(home.root, given)
+def meant(home: Home, workspaces: Workspaces, receipt: Receipt, given: str) -> str:
+    """A path in the home or in a workspace; or how the path of one file ends, in the receipt first and then
+    on disk."""
+    path = workspaces.path_of(os.path.abspath(given)) or within(home.root, given)
     in_receipt = dict.fromkeys(path_of(block) for block in blocks_of(receipt))
-    if path in in_receipt or os.path.lexists(home.root / path):
+    if path in in_receipt or is_there(workspaces, path):
         return path
-    on_disk = (name for name, _ in listing.indexed(os.fspath(home.root)))
+    on_disk = [*(name for name, _ in listing.indexed(os.fspath(home.root))), *workspaces.stamps({})]
     for names in (in_receipt, on_disk):
         ending = sorted(name for name in names if name.endswith(f"/{path}"))
         if len(ending) > 1:
@@ -46,17 +49,22 @@ def meant(home: Home, receipt: Receipt, given: str) -> str:
     return path
 
 
-def reasons_for(home: Home, receipt: Receipt, path: str) -> Iterator[Reason]:
+def is_there(workspaces: Workspaces, path: str) -> bool:
+    file = workspaces.file_of(path)
+    return file != "" and os.path.lexists(file)
+
+
+def reasons_for(home: Home, workspaces: Workspaces, receipt: Receipt, path: str) -> Iterator[Reason]:
     """Everything that kept it out, as far as it can be known; never empty."""
     try:
-        text = notes.decode(Tree(home.root).read(path))
-        changed = datetime.fromtimestamp(os.stat(home.root / path).st_mtime, UTC)
+        text = notes.decode(workspaces.read(path))
+        changed = datetime.fromtimestamp(os.stat(workspaces.file_of(path)).st_mtime, UTC)
     except (StoreError, OSError) as error:
         yield Reason("unreadable", f"It cannot be read: {error}")
         return
-    found = document(path, text, changed.date())
+    found = document(path, text, changed.date(), workspaces.agents_of(path))
     hard = [
-        *_outside(home, path),
+        *_outside(home, workspaces, path),
         *_out_of_scope(receipt, found),
         *([Reason("skipped", f"Nothing was looked up: {why_skipped(receipt)}.")] if receipt.skipped else []),
         *_empty(found),
@@ -75,8 +83,11 @@ def _troubles(receipt: Receipt) -> list[Notice]:
     return [notice for notice in other_notices(receipt) if not _OF_OTHERS.fullmatch(notice.code)]
 
 
-def _outside(home: Home, path: str) -> Iterator[Reason]:
-    if not any(name == path for name, _ in listing.indexed(os.fspath(home.root))):
+def _outside(home: Home, workspaces: Workspaces, path: str) -> Iterator[Reason]:
+    if is_of_one(path):
+        if path not in workspaces.stamps({}):
+            yield Reason("unindexed", "Search leaves it out: it is too large, or linked from elsewhere.")
+    elif not any(name == path for name, _ in listing.indexed(os.fspath(home.root))):
         folders = ", ".join(listing.INDEXED)
         yield Reason("unindexed", f"Search does not see it: it looks through text files in {folders}.")
 

@@ -95,6 +95,7 @@ def _say(report: Report) -> None:
     _say_files(plan.places)
     output.table(_rows(report))
     _say_similar(report)
+    _say_adopted(report)
     if report.staying:
         output.say("\nAttachments that it names stay:")
         output.table((path,) for path in report.staying)
@@ -137,8 +138,11 @@ def _kind(name: str) -> str:
 
 
 def _say_nothing(report: Report, options: argparse.Namespace) -> None:
-    output.say("Nothing matches.")
+    output.say("Nothing in the home matches." if report.adopted else "Nothing matches.")
     _say_similar(report)
+    if report.adopted:
+        _say_adopted(report)
+        return
     if options.session is not None:
         output.say(
             "A session's id stands in the head of its transcript, which `tacit search` finds: session_id."
@@ -172,6 +176,13 @@ def _say_similar(report: Report) -> None:
     output.table(rows)
 
 
+def _say_adopted(report: Report) -> None:
+    """Where it will be found again."""
+    if report.adopted:
+        output.say("\nWorkspaces are read and not written. It stays here until you take it out yourself:")
+        output.table((place,) for place in report.adopted)
+
+
 def _say_done(report: Report, left: list[str]) -> None:
     output.table(_rows(report))
     if left:
@@ -179,6 +190,7 @@ def _say_done(report: Report, left: list[str]) -> None:
         output.table((place,) for place in left)
         return
     _say_similar(report)
+    _say_adopted(report)
     output.say(
         "\nNothing is left of it in this home: files, index, logs and every object of git were looked at."
     )
@@ -216,6 +228,7 @@ def _value(report: Report) -> dict[str, object]:
         "similar": plan.similar,
         "similar_versions": survey.similar,
         "attachments": list(report.staying),
+        "workspaces": list(report.adopted),
         "out_of_reach": list(report.outside),
         "cut_short": plan.cut_short,
     }

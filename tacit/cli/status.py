@@ -1,6 +1,6 @@
 """Where things stand: the home, its branch, its sessions, what waits for a commit, the daemon, and whose
-conversations are left alone. Runs no git, and parses YAML only where a glance at the config is not enough, so
-it answers at once; `tacit doctor` looks closer."""
+conversations are left alone, and which workspaces are read. Runs no git, and parses YAML only where a glance
+at the config is not enough, so it answers at once; `tacit doctor` looks closer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from tacit.cli import output
 from tacit.cli.dispatch import home_option, json_option
-from tacit.errors import TacitError
+from tacit.errors import ConfigError, TacitError
 from tacit.net.local import Unreachable, ask, socket_path
 from tacit.store import overview
 from tacit.store.home import Home, locate
@@ -34,15 +34,24 @@ def run(options: argparse.Namespace) -> int:
     health = _health(seen)
     settings = _settings(home, seen, health)
     problems = _problems(seen, health)
+    workspaces = _workspaces(home, problems)
     if options.json:
         sessions = [{"session_id": name, "path": path or None} for name, path in seen.open]
         more = {"answers": health is not None} if seen.daemon is not None else {}
         daemon = None if seen.daemon is None else {**seen.daemon, **more}
         output.dump(
-            {**vars(seen), "open": sessions, "daemon": daemon, "settings": settings, "problems": problems}
+            {
+                **vars(seen),
+                "open": sessions,
+                "daemon": daemon,
+                "settings": settings,
+                "workspaces": workspaces,
+                "problems": problems,
+            }
         )
         return 0
-    rows = [*_rows(seen), *_daemon_rows(seen, problems), *_setting_rows(settings)]
+    rows = [*_rows(seen), *_workspace_rows(workspaces)]
+    rows += [*_daemon_rows(seen, problems), *_setting_rows(settings)]
     output.table(rows, indent="")
     return 0
 
@@ -90,6 +99,33 @@ def _read(home: Home) -> dict[str, object] | None:
         for section, _, name in (one.partition(".") for one in overview.SETTINGS)
         for value in [getattr(getattr(config, section), name)]
     }
+
+
+def _workspaces(home: Home, problems: list[str]) -> list[dict[str, Any]]:
+    """Looked at only where the config names one: reading YAML takes longer than all the rest."""
+    if not overview.adopts(home):
+        return []
+    from tacit.app import load_config
+    from tacit.store.workspaces import Workspaces
+
+    try:
+        loaded = load_config(home)
+    except ConfigError as error:
+        problems.append(str(error))
+        return []
+    problems += [str(one) for one in loaded.problems if "'workspaces'" in one.what]
+    return [
+        {**one.workspace._asdict(), "files": one.files, "left_out": len(one.left_out), "trouble": one.trouble}
+        for one in Workspaces(home, loaded.config.workspaces).look()
+    ]
+
+
+def _workspace_rows(workspaces: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    for one in workspaces:
+        agent = f", for the agent {one['agent']}" if one["agent"] else ""
+        left = f", {one['left_out']} left out" if one["left_out"] else ""
+        found = one["trouble"] or output.plural(one["files"], "file")
+        yield "workspace", f"{one['name']}  {found}{left}{agent}  {one['path']}"
 
 
 def _rows(seen: overview.Overview) -> Iterator[tuple[str, str]]:

@@ -15,8 +15,9 @@ import argparse
 import os
 from collections.abc import Iterator, Sequence
 
+from tacit.app import load_config
 from tacit.cli import output
-from tacit.cli.absent import Reason, meant, reasons_for
+from tacit.cli.absent import Reason, is_there, meant, reasons_for
 from tacit.cli.dispatch import home_option, json_option, words
 from tacit.cli.lines import Line, Piece, hanging, one_line, put, terminal_width, wrapped
 from tacit.cli.receipt import (
@@ -34,6 +35,7 @@ from tacit.errors import UsageError
 from tacit.model.context import Dropped, Receipt, Section
 from tacit.store import receipts
 from tacit.store.home import Home, locate
+from tacit.store.workspaces import Workspaces
 from tacit.text.receipts import as_dict
 
 _MAKE_ONE = '`tacit compile "…"` makes one.'
@@ -146,11 +148,12 @@ def _block_json(receipt: Receipt, block: Block) -> dict[str, object]:
 
 
 def _not(home: Home, receipt: Receipt, given: str, as_json: bool) -> int:
-    path = meant(home, receipt, given)
+    workspaces = Workspaces(home, load_config(home).config.workspaces)
+    path = meant(home, workspaces, receipt, given)
     found = [block for block in blocks_of(receipt) if path_of(block) == path]
-    if not found and not os.path.lexists(home.root / path):
+    if not found and not is_there(workspaces, path):
         return _refuse(f"There is no file {path!r} in the home, and receipt {receipt.id} has no such block.")
-    reasons = [] if found else list(reasons_for(home, receipt, path))
+    reasons = [] if found else list(reasons_for(home, workspaces, receipt, path))
     if as_json:
         output.dump(
             {

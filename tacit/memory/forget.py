@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,7 @@ class Report:
     passages: int  # of the index
     outside: tuple[str, ...]
     staying: tuple[str, ...]  # attachments that a session named
+    adopted: tuple[str, ...] = ()  # places in workspaces, whose files are read and not written
 
 
 def passage(text: str, *, lines: bool = False, under: str = "") -> Forgetting:
@@ -53,8 +54,21 @@ def origin(key: str) -> Forgetting:
 
 
 def look(memory: Memory, what: Forgetting) -> Report:
+    for path, data in memory.workspaces.contents():
+        if what.holds(data):
+            what.learn(path, data)  # logs may know it from there
     plan = forget.look(memory.home, memory.git, what, _mirrors(memory))
-    return Report(plan, _indexed(memory, plan), tuple(_outside(memory, plan)), _staying(plan))
+    adopted = tuple(_adopted(memory, what))
+    return Report(plan, _indexed(memory, plan), tuple(_outside(memory, plan)), _staying(plan), adopted)
+
+
+def _adopted(memory: Memory, what: Forgetting) -> Iterator[str]:
+    for path, data in memory.workspaces.contents():
+        if what.may_change(path) and what.holds(data):
+            lines = [data.count(b"\n", 0, start) + 1 for start, _ in what.spans(data)]
+            yield from (f"{path}:{line}" for line in dict.fromkeys(lines)) if lines else (path,)
+        elif what.is_like(path, data) or what.path(path) != path:
+            yield path
 
 
 def carry_out(memory: Memory, what: Forgetting, tell: Callable[[str], None]) -> tuple[Report, list[str]]:
@@ -97,7 +111,9 @@ def _outside(memory: Memory, plan: forget.Plan) -> list[str]:
     ]
     if config.git.remote and config.git.remote not in (url for _, url in git.remotes()):
         found.append(f"the remote of git.remote in {memory.home.config.name}")
-    found += [f"the workspace {folder}: its files are read, not written" for folder in config.workspaces]
+    for seen in memory.workspaces.look():
+        one, looked = seen.workspace, f" (it {seen.trouble}, so nobody looked)" if seen.trouble else ""
+        found.append(f"the workspace {one.name} in {one.path}: its files are read, not written{looked}")
     if config.inject.daily_directory:
         found.append(f"daily notes in {config.inject.daily_directory}")
     borrowed = git.common / "objects" / "info" / "alternates"

@@ -22,7 +22,9 @@ from tacit.store.gitwork import GitWork
 from tacit.store.home import NOTE_FOLDERS, Home
 from tacit.store.setup import FOLDERS
 from tacit.store.verify import verify
+from tacit.store.workspaces import Seen, Workspaces
 from tacit.text import notes
+from tacit.text.workspaces import WORKSPACE, path_in
 
 _LEAST_FREE = 100 * 1024 * 1024
 
@@ -48,6 +50,7 @@ def checkup(home: Home, config: Config, tick: Callable[[int, int], None]) -> Ite
         "transcripts": lambda home, _: _proof(home, tick),
         "notes": _notes,
         "MEMORY.md": _memory,
+        "workspaces": _workspaces,
         "network": _reach,
     }
     for name, look in looks.items():
@@ -246,6 +249,35 @@ def _memory(home: Home, config: Config) -> Check:
     return Check(
         "MEMORY.md", f"{hooks.count_lines(data)} lines of {lifecycle.memory_line_cap}", tuple(problems)
     )
+
+
+def _workspaces(home: Home, config: Config) -> Check:
+    workspaces = Workspaces(home, config.workspaces)
+    seen = workspaces.look()
+    problems = [problem for one in seen for problem in _workspace_problems(one)]
+    for path in workspaces.stamps({}):
+        problems.extend(_note_problems(lambda path=path: workspaces.read(path), path))  # type: ignore[misc]
+    if (home.root / WORKSPACE).exists():
+        what = "is never read: paths that begin so are those of adopted workspaces."
+        problems.append(Problem(WORKSPACE, what, "Give it another name.", level="warning"))
+    found = "; ".join(f"{one.workspace.name}, {one.trouble or f'{one.files} files'}" for one in seen)
+    return Check("workspaces", found or "none", tuple(problems))
+
+
+def _workspace_problems(seen: Seen) -> Iterator[Problem]:
+    one = seen.workspace
+    if seen.missing:
+        what = f"{seen.trouble}: what was read of the workspace {one.name} before is still found."
+        todo = "Bring it back; or take it out of 'workspaces', then its passages go."
+        yield Problem(one.path, what, todo, level="warning")
+    elif seen.trouble:
+        what = f"{seen.trouble}, so it is not read as a workspace."
+        yield Problem(one.path, what, "Take it out of 'workspaces'.", level="warning")
+    for inside, why in seen.left_out[:_SHOWN]:
+        yield Problem(path_in(one.name, inside), f"is left out: {why}.", level="warning")
+    if len(seen.left_out) > _SHOWN:
+        more = f"{len(seen.left_out) - _SHOWN} more files are left out."
+        yield Problem(path_in(one.name, ""), more, level="warning")
 
 
 def _reach(_home: Home, config: Config) -> Check:

@@ -50,6 +50,11 @@ def look(home: Home) -> Overview:
     return seen
 
 
+def adopts(home: Home) -> bool:
+    """Whether the config names workspaces, by the look of it."""
+    return _ADOPTS.search(_read(str(home.config))) is not None
+
+
 def _began(transcript: tuple[str, float]) -> tuple[str, float, str]:
     """The minute in the name of a transcript, and within it when the file was written."""
     path, changed = transcript
@@ -198,6 +203,7 @@ SETTINGS: dict[str, object] = {
     "capture.exclude_agents": [],
 }
 LANES = ("bootstrap", "runtime", "file", "daily")
+_ADOPTS = re.compile(r"""^[ {]*["']?workspaces\b(?!["']?: *\[ *\] *$)""", re.MULTILINE)
 _SECTION = re.compile(r"([A-Za-z_][A-Za-z0-9_]*):(?: .*)?")
 _KEY = re.compile(r"( +)([A-Za-z_][A-Za-z0-9_]*):(?: +([A-Za-z0-9_., \[\]-]*?))?(?: +#.*)?")
 _FLOW = re.compile(r": +\{([^{}]*)\}")

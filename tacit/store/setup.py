@@ -45,6 +45,7 @@ _MERGED = (".gitignore", ".gitattributes")
 class Report:
     made: list[str] = field(default_factory=list)
     mended: list[str] = field(default_factory=list)
+    adopted: list[str] = field(default_factory=list)  # workspaces
     warnings: list[Problem] = field(default_factory=list)
     commit: str | None = None
 
