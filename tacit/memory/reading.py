@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from tacit.errors import StoreError, UsageError
 from tacit.model.search import AUDIENCES, Document, Scope
-from tacit.store.files import Tree
 from tacit.store.listing import ENDINGS, some
 from tacit.text import notes
 from tacit.text.ours import without_sections
 from tacit.text.passages import document
 from tacit.text.redact import clean
+from tacit.text.workspaces import is_of_one
 
 if TYPE_CHECKING:
     from tacit.memory.memory import Memory
@@ -43,16 +42,21 @@ def read(memory: Memory, path: str, scope: Scope, first: int = 1, count: int = M
 
 
 def _readable(memory: Memory, path: str, scope: Scope) -> str | None:
-    root = os.fspath(memory.home.root)
-    info = (some(root, [path]) or {}).get(path) if path.endswith(ENDINGS) else None
-    if info is None:
+    if not _is_searched(memory, path):
         return None
     try:
-        text = notes.decode(Tree(memory.home.root).read(path, _MOST_BYTES))
+        text = notes.decode(memory.workspaces.read(path, _MOST_BYTES))
     except (StoreError, OSError, ValueError):
         return None
-    found = document(path, text, datetime.fromtimestamp(info.st_mtime, UTC).date())
+    found = document(path, text, memory.moment().date(), memory.workspaces.agents_of(path))
     return without_sections(text) if is_visible(found, scope) else None
+
+
+def _is_searched(memory: Memory, path: str) -> bool:
+    if is_of_one(path):
+        return bool((memory.workspaces.some([path]) or {}).get(path))
+    listed = some(os.fspath(memory.home.root), [path]) if path.endswith(ENDINGS) else None
+    return (listed or {}).get(path) is not None
 
 
 def is_visible(found: Document, scope: Scope) -> bool:

@@ -61,3 +61,19 @@ def test_a_part_of_a_file_is_told_by_its_lines(memory: Memory) -> None:
     part = read(memory, "knowledge/reference/long.md", memory.scope_of(OWNER), 10, 3)
     assert (part.text, part.first, part.last) == ("line 10\nline 11\nline 12", 10, 12)
     assert len(read(memory, "knowledge/reference/long.md", memory.scope_of(OWNER)).text.split("\n")) == 400
+
+
+def test_a_file_of_an_adopted_workspace_is_read_by_the_path_that_search_gives(
+    home: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "jules"
+    write(place, "MEMORY.md", "# Memory\n\nWORKSPACEWORD\n")
+    write(place, "TOOLS_COMPACT.md", "# Tools\n\nTOOLSWORD\n")
+    config = home / "memory-config.yaml"
+    lines = [line for line in config.read_text().splitlines() if not line.startswith("workspaces:")]
+    config.write_text("\n".join([*lines, f"workspaces: ['{place}']", ""]))
+    memory = opened(home)
+    assert "WORKSPACEWORD" in seen(memory, "workspace/jules/MEMORY.md", OWNER)
+    assert "WORKSPACEWORD" not in seen(memory, "workspace/jules/MEMORY.md", GROUP)
+    assert "TOOLSWORD" in seen(memory, "workspace/jules/TOOLS_COMPACT.md", GROUP)
+    assert seen(memory, "workspace/jules/../../etc/passwd.md", OWNER).startswith("refused")
