@@ -7,6 +7,7 @@
     ├── StoreError
     │   ├── ChangedOnDisk     the file is no longer what the writer read
     │   ├── UnsafePath        a path leaves the home, or is not a plain file
+    │   ├── DraftRefused      a draft may not be approved, promoted or undone as things stand
     │   ├── Busy              another process holds what is needed
     │   └── DiskError         the operating system refused: full, read-only, failing
     ├── SessionError          a conversation cannot take this message
@@ -53,6 +54,10 @@ class UnsafePath(StoreError):
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"{path!r} is refused: {why}. Use a plain file inside the home.")
         self.path, self.why = path, why
+
+
+class DraftRefused(StoreError):
+    pass
 
 
 class Busy(StoreError):

@@ -184,6 +184,14 @@ class Tree:
             return True
         return False
 
+    def mode(self, path: str) -> int:
+        """Who may read a file; of one that is not there, its owner alone."""
+        try:
+            with self.folder(path) as (directory, name):
+                return stat.S_IMODE(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode)
+        except FileNotFoundError:
+            return 0o600
+
     def write(self, path: str, data: bytes, expected: str | None, mode: int = 0o600) -> str:
         """Write if the file still has the digest the writer saw (None: there was no file).
 
