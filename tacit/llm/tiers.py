@@ -1,0 +1,44 @@
+"""Which models may be asked to do what: some tasks need more judgment than a model on a desk has.
+
+A model is local where its server is on this machine or in its network, whatever the model is called. A task
+has a least tier, and a model below it is never asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import ip_address
+from typing import Literal
+from urllib.parse import urlsplit
+
+from tacit.llm.chat import Chat, ChatError, choose_chat
+
+Tier = Literal["local", "cloud"]
+_BASES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
+_HOME_NETWORKS = (".local", ".lan", ".home", ".internal", ".localhost")
+
+
+def tier_of(model: str, environ: Mapping[str, str]) -> Tier:
+    kind = model.partition(":")[0]
+    url = environ.get(_BASES[kind], "") if kind in _BASES else model
+    return "local" if url and _is_near(url) else "cloud"
+
+
+def _is_near(url: str) -> bool:
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return True  # nobody can tell where it is
+    try:
+        return not ip_address(host).is_global
+    except ValueError:
+        return "." not in host or host.endswith(_HOME_NETWORKS)
+
+
+def choose_for(model: str, environ: Mapping[str, str], setting: str, least: Tier) -> Chat:
+    """The chat model, if it is good enough for what the setting is about."""
+    if least == "cloud" and tier_of(model, environ) == "local":
+        raise ChatError(
+            f"{setting} is {model[:80]!r}, which runs on this machine or in its network. Who an agent is "
+            "takes more judgment than such a model has: name a hosted one, as anthropic:MODEL, or null."
+        )
+    return choose_chat(model, environ, setting)
