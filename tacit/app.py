@@ -25,7 +25,13 @@ from tacit.store.trust import is_trusted
 from tacit.store.workspaces import Workspaces
 
 if TYPE_CHECKING:
+    from tacit.lifecycle.wisdom.likeness import Vectors
+    from tacit.llm.chat import Chat
+    from tacit.llm.tiers import Tier
     from tacit.watch.gate import GatedActivator
+    from tacit.workspace import Place
+
+_OPENCLAW = "~/.openclaw/workspace"  # where OpenClaw keeps the one of its first agent
 
 
 def now() -> datetime:
@@ -176,3 +182,50 @@ def zone_of(config: Config) -> tzinfo | None:
     from zoneinfo import ZoneInfo  # only who names a zone pays for loading it
 
     return ZoneInfo(config.timezone)
+
+
+def open_workspace(home: str | os.PathLike[str] | None = None, given: str | None = None) -> Place:
+    """The folder of an agent: the one given, else that of the config, else OpenClaw's own."""
+    from tacit.workspace import Place
+
+    config = load_config(locate(None if home is None else os.fspath(home), os.environ).require()).config
+    zone = zone_of(config)
+
+    def vectors() -> Vectors | None:
+        with suppress(EmbedderError):  # words do as well
+            embedder = parts_of(config).embedder()
+            return None if embedder is None else embedder.documents
+        return None
+
+    return Place(
+        _workspace_root(config, given),
+        config,
+        now=lambda: now().astimezone(zone),
+        vectors=vectors,
+        wisdom_chat=lambda: _chat(config.openclaw.wisdom_model, "openclaw.wisdom_model", "local"),
+        soul_chat=lambda: _chat(config.openclaw.soul_model, "openclaw.soul_model", "cloud"),
+    )
+
+
+def _workspace_root(config: Config, given: str | None) -> Path:
+    if given is None and len(config.workspaces) > 1:
+        raise UsageError(
+            f"Which workspace? Name one with --workspace: {', '.join(one.path for one in config.workspaces)}."
+        )
+    name = given or next((one.path for one in config.workspaces), _OPENCLAW)
+    root = Path(os.path.abspath(os.path.expanduser(name)))
+    if root.is_dir():
+        return root
+    if given is None and not config.workspaces:
+        raise UsageError(
+            f"There is no workspace: {root} is not there, and workspaces in {CONFIG} names none. "
+            "Name one with --workspace DIR."
+        )
+    raise UsageError(f"There is no folder {root}. Name another one with --workspace DIR.")
+
+
+def _chat(model: str | None, setting: str, least: Tier) -> Chat | None:
+    """None: no model is configured, and none is asked."""
+    from tacit.llm.tiers import choose_for
+
+    return choose_for(model, os.environ, setting, least) if model else None

@@ -28,6 +28,8 @@ REACHING = {
     "sessions.directory": "/tmp/out",
     "inject.daily_directory": "/tmp/out",
     "serve.tcp_port": "8080",
+    "openclaw.wisdom_model": "haiku",
+    "openclaw.soul_model": "haiku",
 }
 
 

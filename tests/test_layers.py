@@ -33,6 +33,7 @@ ROWS = {
     "context": 4,
     "lifecycle": 4,
     "memory": 5,
+    "workspace": 5,
     "app": 6,
     "evaluation": 7,
     "api": 7,
@@ -70,6 +71,7 @@ LATE = {
     "tacit.context.history",
     "tacit.embed.choose",
     "tacit.llm.chat",
+    "tacit.llm.tiers",
     "tacit.search.searcher",
     "tacit.search.snapshot",
     "tacit.memory.bootstrap",
@@ -81,6 +83,7 @@ LATE = {
     "tacit.store.gatelog",
     "tacit.text.redact",
     "tacit.watch.gate",
+    "tacit.workspace",
     "tacit.app",
 }
 

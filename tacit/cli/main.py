@@ -27,6 +27,8 @@ COMMANDS = {
     "stop": "end `tacit serve`",
     "explain-session": "what a session key means, which rule it gets and what it may see",
     "forget": "remove a passage, a session or an origin from files, index and history",
+    "wisdom": "turn lessons into the wisdom section of SOUL.md: draft, check, approve, promote",
+    "openclaw": "propose shorter files for an OpenClaw workspace; drafts and their approvals",
     "run": "do the work that is due: commit, tag, prune",
     "history": "ask the past: when, blame, diff, today, recall, undo, snapshot, tags",
     "verify": "prove that no sealed transcript was touched",

@@ -532,6 +532,52 @@ class Sessions:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenClaw:
+    soul_approvers: tuple[str, ...] = field(
+        default=(),
+        metadata=_rule(
+            "name",
+            "Your names, as you give them to --by: who may approve drafts of SOUL.md and of everything else.",
+            many=True,
+        ),
+    )
+    wisdom_approvers: tuple[str, ...] = field(
+        default=(), metadata=_rule("name", "Who may also approve the wisdom section.", many=True)
+    )
+    tools_approvers: tuple[str, ...] = field(
+        default=(), metadata=_rule("name", "Who may also approve TOOLS_COMPACT.md.", many=True)
+    )
+    soul_max_tokens: int = field(
+        default=250,
+        metadata=_rule(
+            "whole",
+            "Most tokens of SOUL.md, which every session loads; above four fifths it is warned.",
+            low=100,
+            high=100_000,
+        ),
+    )
+    wisdom_model: str | None = field(
+        default=None,
+        metadata=_rule(
+            "model",
+            "Model that words the wisdom section; null takes sentences from the lessons and calls no model.",
+            nullable=True,
+            reaches=True,
+            example=("wisdom_model: http://127.0.0.1:11434/v1#qwen3.5:35b",),
+        ),
+    )
+    soul_model: str | None = field(
+        default=None,
+        metadata=_rule(
+            "model",
+            "Model that shortens SOUL.md, never one on this machine; null leaves sentences out instead.",
+            nullable=True,
+            reaches=True,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     timezone: str = field(
         default="local",
@@ -562,6 +608,7 @@ class Config:
     inject: Inject = Inject()
     serve: Serve = Serve()
     sessions: Sessions = Sessions()
+    openclaw: OpenClaw = OpenClaw()
 
 
 class Key(NamedTuple):

@@ -1,0 +1,50 @@
+"""What belongs to OpenClaw's workspace. Files that people curate are changed only by drafts that somebody
+approved.
+
+  compact-tools   propose TOOLS_COMPACT.md: what is looked up every day, without why
+  compress-soul   propose a shorter SOUL.md, with what it would leave out
+  memory-summary  propose MEMORY_SUMMARY.md: the last thirty entries of MEMORY.md
+  drafts          all drafts and where they stand
+  approve         say yes to a draft, word for word as it stands
+  promote         put an approved draft in its place
+  undo            bring back what the last promotion replaced
+
+`tacit openclaw SUBCOMMAND --help` says more.
+"""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from types import ModuleType
+
+# name: what it is for. The module is tacit.cli.openclaw.<name>, with _ for -.
+SUBCOMMANDS = {
+    "compact-tools": "propose TOOLS_COMPACT.md: what is looked up every day, without why",
+    "compress-soul": "propose a shorter SOUL.md, with what it would leave out",
+    "memory-summary": "propose MEMORY_SUMMARY.md: the last thirty entries of MEMORY.md",
+    "drafts": "all drafts and where they stand",
+    "approve": "say yes to a draft as it stands",
+    "promote": "put an approved draft in its place",
+    "undo": "bring back what the last promotion replaced",
+}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="SUBCOMMAND", required=True)
+    for name, about in SUBCOMMANDS.items():
+        module = _module_of(name)
+        description = (module.__doc__ or "").strip()
+        action = actions.add_parser(
+            name, help=about, description=description, formatter_class=parser.formatter_class
+        )
+        module.arguments(action)
+
+
+def run(options: argparse.Namespace) -> int:
+    code: int = _module_of(options.action).run(options)
+    return code
+
+
+def _module_of(name: str) -> ModuleType:
+    return import_module(f"{__name__}.{name.replace('-', '_')}")

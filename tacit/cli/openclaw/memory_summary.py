@@ -1,0 +1,27 @@
+"""Propose MEMORY_SUMMARY.md: the last thirty entries of MEMORY.md, for an agent that does not look them up
+itself.
+
+It only helps where it is loaded: name it in the files of a session type, such as sessions.main_session.files.
+MEMORY.md stays as it is. tacit openclaw approve summary --by NAME, then tacit openclaw promote summary.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from tacit.cli import output, reviewing
+from tacit.cli.reviewing import opened
+from tacit.workspace.shorter import summarise_memory
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    reviewing.options(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    workspace = opened(options)
+    proposed, text, count = summarise_memory(workspace)
+    if not options.json:
+        output.say(text)
+        output.say(f"Entries of MEMORY.md: {count}.")
+    return reviewing.said(workspace, proposed, options)
