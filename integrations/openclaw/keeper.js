@@ -75,7 +75,7 @@ export class Keeper {
   #spool(text) {
     return new Promise((resolve) => {
       let out = "";
-      const settings = ["-m", "tacit.relay", "event", "--home", this.settings.home, "--deadline-ms", String(RELAY_MS)];
+      const settings = ["-P", "-m", "tacit.relay", "event", "--home", this.settings.home, "--deadline-ms", String(RELAY_MS)];
       const child = spawn(this.settings.python, settings, { stdio: ["pipe", "pipe", "ignore"] });
       const done = (kept) => {
         clearTimeout(timer);

@@ -13,7 +13,7 @@ export function serviceOf(daemon, settings, log) {
 
   async function begin() {
     if (stopping || (await daemon.isUp(LOOK_MS))) return;
-    child = spawn(settings.python, ["-m", "tacit", "serve", "--home", settings.home], { stdio: ["ignore", "ignore", "pipe"] });
+    child = spawn(settings.python, ["-P", "-m", "tacit", "serve", "--home", settings.home], { stdio: ["ignore", "ignore", "pipe"] });
     let said = "";
     child.stderr.on("data", (part) => (said = (said + part).slice(-2000)));
     child.on("error", (error) => log.error(`tacit: ${settings.python} cannot be run: ${error.message}. Set plugins.entries.tacit.config.python.`));
