@@ -65,8 +65,16 @@ class Bootstrapped(NamedTuple):
 
 
 def bootstrap(
-    home: Home, config: Config, profile: Profile, files: object, workspace: str | None, now: datetime
+    home: Home,
+    config: Config,
+    profile: Profile,
+    files: object,
+    workspace: str | None,
+    now: datetime,
+    *,
+    trial: bool = False,
 ) -> Bootstrapped:
+    """`trial`: no host asks, and nothing is logged."""
     began = time.perf_counter()
     listed, bad = _listed(files) if isinstance(files, list) else ([], [])
     try:
@@ -75,7 +83,8 @@ def bootstrap(
         made = _untouched(files, listed, Notice("bug", f"bootstrap: {type(error).__name__}: {error}"))
     notices = (*profile.notices, *made.notices, *_told(bad))
     receipt = _receipt(config, profile, replace(made, notices=notices), listed, now, began)
-    receipts.append(home, receipt)
+    if not trial:
+        receipts.append(home, receipt)
     changed = made.files is not None and made.files != files
     return Bootstrapped(made.files, changed, _shown(receipt, listed))
 

@@ -495,12 +495,13 @@ class Memory:
         agent: str | None = None,
         sender: str = "",
         trigger: str = "",
+        trial: bool = False,
     ) -> Bootstrapped:
-        """As `bootstrap`, with whether anything changed and the receipt."""
+        """As `bootstrap`, with whether anything changed and the receipt. A trial is not logged."""
         from tacit.memory.bootstrap import bootstrap
 
-        profile = self.profile_of(session_key, agent=agent, sender=sender, trigger=trigger)
-        return bootstrap(self.home, self.config, profile, files, workspace, self._moment())
+        profile = self.profile_of(session_key, agent=agent, sender=sender, trigger=trigger, trial=trial)
+        return bootstrap(self.home, self.config, profile, files, workspace, self._moment(), trial=trial)
 
     def session_ended(self, session_key: str, session_id: str = "") -> None:
         """A session is over, or new, or reset: its next turn begins anew, whichever process takes it. Without
