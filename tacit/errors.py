@@ -11,6 +11,7 @@
     │   ├── Busy              another process holds what is needed
     │   └── DiskError         the operating system refused: full, read-only, failing
     ├── SessionError          a conversation cannot take this message
+    ├── HostError             the program that tacit serves is not there, or said no
     └── GitError              git said no
 
 The message always ends with what to do next. Wrong text that people wrote is not an exception but a
@@ -69,6 +70,10 @@ class DiskError(StoreError):
 
 
 class SessionError(TacitError):
+    pass
+
+
+class HostError(TacitError):
     pass
 
 

@@ -31,12 +31,19 @@ def run(options: argparse.Namespace) -> int:
     with output.progress("looking at transcripts", quiet=options.quiet or options.json) as tick:
         checks = [first, *checkup(home, config, tick)]
     checks.append(_topics(home, config, {problem for check in checks for problem in check.problems}))
-    failed = any(problem.level == "error" for check in checks for problem in check.problems)
-    if options.json:
+    tell(checks, as_json=options.json, quiet=options.quiet)
+    return code_of(checks)
+
+
+def tell(checks: list[Check], *, as_json: bool, quiet: bool) -> None:
+    if as_json:
         output.dump([_value(check) for check in checks])
     else:
-        _print(checks, quiet=options.quiet)
-    return 1 if failed else 0
+        _print(checks, quiet=quiet)
+
+
+def code_of(checks: list[Check]) -> int:
+    return int(any(problem.level == "error" for check in checks for problem in check.problems))
 
 
 def _config(home: Home) -> tuple[Config, Check]:

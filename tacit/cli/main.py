@@ -22,6 +22,7 @@ COMMANDS = {
     "topics": "playbooks: list them, try a message on them, what is due",
     "index": "bring the index up to date, or follow the files",
     "gate": "what woke topics or did not; mark, report, tune",
+    "openclaw": "install, look at, measure and remove tacit in OpenClaw",
     "eval": "measure how well search finds what it should",
     "serve": "keep a home warm: one process that answers hosts and does the work that is due",
     "stop": "end `tacit serve`",

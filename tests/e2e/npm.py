@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NODE, OPENCLAW = "24.21.0", "2026.9.6"
-CACHE = Path(__file__).parents[2] / ".cache" / "hosts"
+# As whoever runs the tests has it: the tests themselves have another home folder and none of these settings.
+ENVIRON = dict(os.environ)
+CACHE = Path(ENVIRON.get("TACIT_HOSTS") or Path(__file__).parents[2] / ".cache" / "hosts")
 
 
 class Missing(Exception):
@@ -36,7 +38,7 @@ def installed() -> Installed:
     npm = shutil.which("npm")
     if npm is None:
         raise Missing("npm is not on PATH, so the real OpenClaw cannot be installed")
-    folder = Path(os.environ.get("TACIT_HOSTS") or CACHE) / f"openclaw-{OPENCLAW}-node-{NODE}"
+    folder = CACHE / f"openclaw-{OPENCLAW}-node-{NODE}"
     folder.mkdir(parents=True, exist_ok=True)
     found = Installed(
         folder / "node/node_modules/node/bin/node",
@@ -46,8 +48,8 @@ def installed() -> Installed:
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "ready").exists():
-            _install(npm, folder / "node", f"node@{NODE}", os.environ["PATH"])
-            _install(npm, folder / "app", f"openclaw@{OPENCLAW}", f"{found.node.parent}:{os.environ['PATH']}")
+            _install(npm, folder / "node", f"node@{NODE}", ENVIRON["PATH"])
+            _install(npm, folder / "app", f"openclaw@{OPENCLAW}", f"{found.node.parent}:{ENVIRON['PATH']}")
             (folder / "ready").touch()
     return found
 
@@ -58,7 +60,7 @@ def _install(npm: str, folder: Path, package: str, path: str) -> None:
     done = subprocess.run(
         [npm, "install", "--no-audit", "--no-fund", "--no-save", "--loglevel=error", package],
         cwd=folder,
-        env={**os.environ, "PATH": path},
+        env={**ENVIRON, "PATH": path},
         capture_output=True,
         text=True,
     )

@@ -1,5 +1,12 @@
-"""What belongs to OpenClaw's workspace. Files that people curate are changed only by drafts that somebody
-approved.
+"""OpenClaw: give its agents memory, see what that saves, and go back.
+
+  install         show what will change, ask, and install the plugin
+  status          where things stand
+  doctor          what is missing and how to mend it; --probe proves it with real turns
+  baseline        what the host loads by itself; --compare: what tacit saves
+  uninstall       as it was before
+
+Files that people curate are changed only by drafts that somebody approved:
 
   compact-tools   propose TOOLS_COMPACT.md: what is looked up every day, without why
   compress-soul   propose a shorter SOUL.md, with what it would leave out
@@ -9,6 +16,7 @@ approved.
   promote         put an approved draft in its place
   undo            bring back what the last promotion replaced
 
+The host is found by OPENCLAW_CONFIG_PATH and OPENCLAW_STATE_DIR, else in ~/.openclaw; its command on PATH.
 `tacit openclaw SUBCOMMAND --help` says more.
 """
 
@@ -20,6 +28,11 @@ from types import ModuleType
 
 # name: what it is for. The module is tacit.cli.openclaw.<name>, with _ for -.
 SUBCOMMANDS = {
+    "install": "give the agents of this OpenClaw memory",
+    "uninstall": "take tacit out of OpenClaw; the home stays",
+    "status": "where things stand",
+    "doctor": "what is missing, and how to mend it",
+    "baseline": "what the host loads by itself, and what tacit saves",
     "compact-tools": "propose TOOLS_COMPACT.md: what is looked up every day, without why",
     "compress-soul": "propose a shorter SOUL.md, with what it would leave out",
     "memory-summary": "propose MEMORY_SUMMARY.md: the last thirty entries of MEMORY.md",

@@ -1,0 +1,42 @@
+"""Take tacit out of OpenClaw.
+
+The plugin is removed by the host's own command. Its config becomes what it was, byte for byte, unless
+somebody else has changed it since: then only what is tacit's goes. No workspace is touched, and the home
+stays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from tacit.cli import output
+from tacit.cli.openclaw.options import agreed, host_options
+from tacit.openclaw import find
+from tacit.openclaw.install import is_there, uninstall
+from tacit.store.home import locate
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    host_options(parser)
+    parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
+
+
+def run(options: argparse.Namespace) -> int:
+    home = locate(options.home, os.environ)
+    host = find.find(os.environ, options.openclaw)
+    if not is_there(host):
+        output.say("Nothing to do: there is nothing of tacit's in this OpenClaw.")
+        return 0
+    if not options.yes and not agreed(f"Remove what is tacit's from {host.config}?", "Say --yes."):
+        output.say("Nothing was changed.")
+        return 1
+    done = uninstall(host, home, os.environ)
+    for path in done.removed:
+        output.say(f"removed {path}")
+    for path in done.kept:
+        output.warn(f"tacit: {path} is not as tacit made it, so it was left. The host no longer loads it.")
+    if done.config:
+        output.say(done.config)
+    output.say(f"No workspace was touched. The home stays: {home.root}")
+    return 0

@@ -1,0 +1,45 @@
+"""The files that hosts get from us are in the wheel, whole."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from tacit.openclaw import packaged
+from tacit.openclaw.settings import HOOKS, ID
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_wheel_has_the_plugin_the_hooks_and_the_probe(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    wanted = {
+        f"tacit/integrations/{file.relative_to(ROOT / 'integrations')}"
+        for folder in ("openclaw", "openclaw-probe")
+        for file in (ROOT / "integrations" / folder).rglob("*")
+        if file.is_file()
+    }
+    assert len(wanted) > 12
+    assert wanted <= names
+
+
+def test_a_hook_is_whole_by_itself() -> None:
+    for name in HOOKS:
+        files = packaged.hook(name)
+        handler = files["handler.js"].decode()
+        imported = [line.split('"./')[1].split('"')[0] for line in handler.splitlines() if 'from "./' in line]
+        assert imported
+        assert set(imported) <= set(files)
+        assert f"name: {name}\n" in files["HOOK.md"].decode()
+
+
+def test_the_plugin_has_the_id_that_settings_name_and_a_version() -> None:
+    assert f'"id": "{ID}"' in packaged.plugin()[packaged.MANIFEST].decode()
+    assert packaged.version()
+    assert packaged.is_same(packaged.folder(), packaged.plugin())
+    assert not packaged.is_same(ROOT, packaged.plugin())
