@@ -85,7 +85,7 @@ def _text(said: Any, name: str) -> str:
 
 def folders_of(config: Config) -> tuple[str, ...]:
     """The workspaces that the home reads."""
-    return config.workspaces
+    return tuple(one.path for one in config.workspaces)
 
 
 def adopts(config: Config, workspace: str) -> bool:
