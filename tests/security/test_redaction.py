@@ -321,6 +321,18 @@ def bodies(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "find", {"query": text, "scope": {"under": text, "since": text}}
     yield "ipc", {"action": "search", "payload": {"query": text}}
     yield "ipc", {"action": text}
+    told = {"host": "openclaw", "name": "message", "session_key": "agent:main:main", "id": "e1"}
+    for role in ("user", "assistant", "toolResult"):
+        record = {"role": role, "toolName": text, "content": [{"type": "text", "text": text}], "timestamp": 1}
+        person = {"senderId": "7", "senderName": text, "transport": {"channel": "telegram"}}
+        yield "event", {**told, "record": {**record, "__openclaw": person}, "arguments": {"path": text}}
+    yield "event", {"host": "openclaw", "name": text, "record": {"reason": text}}
+    yield "renew", {"session_key": "agent:main:main"}
+    yield "read", {"path": text}
+    yield "remember", {"text": text}
+    yield "remember", {"text": f"The door is blue. {text}", "to": text}
+    yield "remember", {"text": f"Moss. {text}", "session_key": "agent:main:telegram:group:-100"}
+    yield "why", {"session_key": "agent:main:main", "limit": 1}
     yield "list_receipts", {"limit": text}
     yield "one_receipt", {"id": text}
     yield "due", {"session_key": text}
