@@ -95,9 +95,9 @@ def _home(folder: Path) -> Path:
     for name in ("receipts", "gate"):
         shutil.rmtree(root / ".tacit" / name, ignore_errors=True)
     config = root / "memory-config.yaml"
-    lines = (line for line in config.read_text().splitlines() if not line.startswith("owners:"))
+    text = config.read_text().replace("owners: []", "owners: ['telegram:7']")
     # Questions come again here, as they do not in life.
-    config.write_text("\n".join([*lines, "owners: ['telegram:7']", "inject: {cache_seconds: 0}", ""]))
+    config.write_text(text.replace("\ninject:\n", "\ninject:\n  cache_seconds: 0\n"))
     return root
 
 
