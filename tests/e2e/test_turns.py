@@ -1,0 +1,144 @@
+"""What the model receives from the real host, for each kind of session."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from tests.conftest import eventually
+from tests.e2e import grown
+from tests.e2e.conftest import Gateway
+from tests.e2e.host import GROUP, OWNER, STRANGER
+from tests.e2e.servers import Request
+
+pytestmark = pytest.mark.xdist_group("openclaw")
+
+ASKED = {
+    "What did we decide about local model strategy?": "large remote one only for customer letters",
+    "When did we run the APA shakedown and what were the results?": "fourteen of sixteen checks passed",
+    "What's Forge's role and when was it set up?": "Forge was set up on 2026-08-20",
+}
+_OF_FILES = {
+    "AGENTS.md": "## Who does what",
+    "SOUL.md": "I am Jules",
+    "IDENTITY.md": "a small owl",
+    "USER.md": "Ines Hartwig",
+    "MEMORY.md": "## What happened",
+    "TOOLS_COMPACT.md": "# Tools, in short",
+    "HEARTBEAT.md": "# Heartbeat",
+}
+
+
+def files(request: Request) -> list[str]:
+    return [name for name, words in _OF_FILES.items() if words in request.system]
+
+
+def transcripts(gateway: Gateway) -> str:
+    return "\n".join(file.read_text() for file in sorted(gateway.home.glob("raw/conversations/**/*.md")))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _owned(gateway: Gateway) -> None:
+    """The daemon has read who the owner is."""
+    loaded = ["SOUL.md", "USER.md", "TOOLS_COMPACT.md"]
+    assert eventually(lambda: files(gateway.host.write("Good morning", OWNER).first) == loaded)
+
+
+@pytest.mark.parametrize(("question", "answer"), ASKED.items())
+def test_the_owners_question_arrives_with_the_passage_that_answers(
+    gateway: Gateway, question: str, answer: str
+) -> None:
+    gateway.host.write("/new", OWNER)  # a session is given a passage once
+    turn = gateway.host.write(question, OWNER)
+    assert files(turn.first) == ["SOUL.md", "USER.md", "TOOLS_COMPACT.md"]
+    assert answer in turn.first.user
+    assert answer not in turn.first.system
+
+
+def test_a_group_and_a_topic_and_a_stranger_get_nothing_that_is_the_owners(gateway: Gateway) -> None:
+    for question, answer in ASKED.items():
+        for sender, chat, topic, loaded in (
+            (OWNER, GROUP, 0, ["SOUL.md", "TOOLS_COMPACT.md"]),
+            (STRANGER, GROUP, 7, ["SOUL.md", "TOOLS_COMPACT.md"]),
+            (STRANGER, None, 0, ["SOUL.md"]),
+        ):
+            turn = gateway.host.write(question, sender, chat, topic)
+            assert files(turn.first) == loaded
+            assert answer not in turn.first.everything
+
+
+def test_a_turn_for_which_nothing_is_relevant_is_the_users_words_alone(gateway: Gateway) -> None:
+    turn = gateway.host.write("ok, thanks!", OWNER)
+    assert "<!--" not in turn.first.user
+
+
+def test_the_main_session_gets_memories_and_the_next_turn_does_not_repeat_them(gateway: Gateway) -> None:
+    question, answer = next(iter(ASKED.items()))
+    first = gateway.host.agent(question, "agent:main:main")
+    assert answer in first.first.user
+    second = gateway.host.agent(f"{question} Once more, please.", "agent:main:main")
+    assert second.first.everything.count(answer) == 0  # neither kept by the host nor given again
+
+
+def test_a_job_and_a_heartbeat_get_their_instructions(gateway: Gateway) -> None:
+    host = gateway.host
+    asked = "What lessons did we learn about timeout settings?"
+    job_of = ("cron", "add", "--name", "beds", "--at", "20m", "--session", "isolated", "--json")
+    added = host.openclaw(*job_of, "--message", asked)
+    job = json.loads(added.stdout[added.stdout.index("{") :])
+    before = len(host.model.requests)
+    host.openclaw("cron", "run", job.get("id") or job["job"]["id"])
+    assert eventually(lambda: any("[cron:" in one.everything for one in host.model.requests[before:]))
+    run = next(one for one in host.model.requests[before:] if "[cron:" in one.everything)
+    assert files(run) == ["SOUL.md", "HEARTBEAT.md"]
+    assert "thirty is right" in run.user
+
+
+def test_a_subagent_gets_soul_alone_and_what_is_for_groups(gateway: Gateway) -> None:
+    host, before = gateway.host, len(gateway.host.model.requests)
+    task = '{"task": "Which port does Mission Control have?", "label": "port"}'
+    host.write(f"[[call sessions_spawn {task}]]", OWNER)
+    assert eventually(lambda: any("[Subagent Task]" in one.user for one in host.model.requests[before:]))
+    run = next(one for one in host.model.requests[before:] if "[Subagent Task]" in one.user)
+    assert files(run) == ["SOUL.md"]
+    assert "Ines Hartwig" not in run.everything
+
+
+def test_every_message_is_in_the_transcript_once(gateway: Gateway) -> None:
+    said = f"The word of this hour is heron{time.time_ns()}."
+    turn = gateway.host.write(said, OWNER)
+    assert eventually(lambda: turn.reply in transcripts(gateway))
+    assert transcripts(gateway).count(f"\n{said}\n") == 1
+    assert transcripts(gateway).count(f"\n{turn.reply}\n") == 1
+
+
+def test_new_ends_the_session_on_our_side_too(gateway: Gateway) -> None:
+    said = f"Before the break: otter{time.time_ns()}."
+    gateway.host.write(said, OWNER)
+    gateway.host.write("/new", OWNER)
+
+    def is_sealed() -> bool:
+        texts = [file.read_text() for file in gateway.home.glob("raw/conversations/**/*.md")]
+        return any(said in text and "\nended: " in text for text in texts)
+
+    assert eventually(is_sealed)
+
+
+def test_what_a_model_is_told_to_remember_is_there_in_the_next_session(gateway: Gateway) -> None:
+    fact = '{"text": "The spare key of the kiln room hangs behind the blue door."}'
+    gateway.host.write(f"[[call tacit_remember {fact}]]", OWNER)
+    gateway.host.write("/new", OWNER)
+    journal = gateway.home / "knowledge" / "journal"
+    assert eventually(lambda: any("blue door" in file.read_text() for file in journal.glob("*.md")))
+
+    def is_given() -> bool:
+        return "blue door" in gateway.host.write("Where is the spare key of the kiln room?", OWNER).first.user
+
+    assert eventually(is_given)
+
+
+def test_the_grown_workspace_is_as_it_was(gateway: Gateway) -> None:
+    for name, text in (("SOUL.md", grown.SOUL), ("USER.md", grown.USER)):
+        assert (gateway.host.workspace / name).read_text() == text
