@@ -24,11 +24,10 @@ def plain(text: str) -> str:
 
 
 def without_comments(text: str) -> str:
-    """Empty where nothing is left but headings."""
-    if "<!--" not in text:
-        return text
-    shown = _BLANKS.sub("\n\n", "\n".join(_without_comments(text)))
-    return shown.strip("\n") if says_something(shown) else ""
+    """Empty where nothing is left but headings and the frame of a table."""
+    if "<!--" in text:
+        text = _BLANKS.sub("\n\n", "\n".join(_without_comments(text))).strip("\n")
+    return text if says_something(text) else ""
 
 
 def says_something(text: str) -> bool:

@@ -528,3 +528,11 @@ def test_of_a_passage_in_one_long_line_what_was_asked_for_is_given(garden: Path)
     [part] = [one for one in given.sections if one.source.startswith("knowledge/reference/kiln.md")]
     [quote] = [one for one in given.given if one.source == part.source]
     assert part.shortened == f"only {len(quote.text.removeprefix('[…] ')):,} of {len(KILN) + 8:,} characters"
+
+
+def test_a_heading_or_the_frame_of_a_table_is_not_given_as_knowledge(garden: Path) -> None:
+    write(
+        garden, "knowledge/reference/hoses.md", "# Hoses of the greenhouse\n\n| what | value |\n|---|---|\n"
+    )
+    compiled = opened(garden).turn("Which hoses are there in the greenhouse?")
+    assert "Hoses of the greenhouse" not in compiled.text
