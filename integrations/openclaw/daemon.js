@@ -18,6 +18,7 @@ export class Daemon {
     this.trying = false;
   }
 
+  // `body`: an object, or its JSON where that is made already.
   // {ok: true, value} or {ok: false, why}. `answered`: the daemon is there, it only refused.
   async ask(target, body, ms) {
     if (!this.#mayAsk()) return { ok: false, why: "tacit did not answer lately, so it is left alone for a while" };
@@ -75,7 +76,7 @@ export class Daemon {
         request?.destroy();
       }, ms);
       try {
-        const data = body === null ? null : Buffer.from(JSON.stringify(body));
+        const data = body === null ? null : Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
         request = http.request(
           {
             socketPath: this.socket(),

@@ -59,7 +59,7 @@ export class Keeper {
   }
 
   async #keep(text) {
-    const told = await this.daemon.ask("/v1/event", JSON.parse(text), this.settings.deadlineMs);
+    const told = await this.daemon.ask("/v1/event", text, this.settings.deadlineMs);
     if (told.ok) {
       this.counts.kept += 1;
       return true;

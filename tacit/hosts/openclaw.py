@@ -65,10 +65,14 @@ def listed(session_key: str, files: Sequence[Mapping[str, Any]]) -> list[Body]:
 
 def _who(run: Mapping[str, Any]) -> Body:
     """Who wrote, where the host says so."""
-    sender, channel = _text(run.get("senderId")), _text(run.get("channel") or run.get("messageProvider"))
-    if not sender:
-        return {}
-    return {"sender": f"{channel}:{sender}" if channel and ":" not in sender else sender}
+    sender = _sender(run.get("senderId"), run.get("channel") or run.get("messageProvider"))
+    return {"sender": sender} if sender else {}
+
+
+def _sender(identity: object, channel: object) -> str:
+    """With the channel: an id alone may be somebody else's elsewhere. Empty: the host does not say."""
+    who, where = _text(identity), _text(channel)
+    return f"{where}:{who}" if who and where and ":" not in who else who
 
 
 def _trigger(run: Mapping[str, Any], prompt: str) -> str:
@@ -139,11 +143,9 @@ def _kept(
 def _person(about: Body, record: Mapping[str, Any]) -> Body:
     """Who said it: a person, or the host itself in a user's place."""
     meta = _object(record.get("__openclaw"))
-    sender = _text(meta.get("senderId"))
+    sender = _sender(meta.get("senderId"), _object(meta.get("transport")).get("channel"))
     if sender:
-        channel = _text(_object(meta.get("transport")).get("channel"))
-        whole = f"{channel}:{sender}" if channel and ":" not in sender else sender
-        return {"role": "user", "sender": whole, "speaker": _text(meta.get("senderName"))}
+        return {"role": "user", "sender": sender, "speaker": _text(meta.get("senderName"))}
     if meta.get("senderIsOwner") is True:
         return {"role": "user"}
     return {"role": "system", "speaker": _made_by(about, record)}
