@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit import config as configuration
-from tacit.config import Config, Loaded, Workspace
+from tacit.config import Config, Files, Loaded, Workspace
+from tacit.config.edit import with_word
 from tacit.config.workspaces import with_workspace
 from tacit.embed.protocol import Embedder, EmbedderError
 from tacit.errors import ConfigError, TacitError, UsageError
@@ -98,6 +99,21 @@ def adopt_workspace(home: Home, folder: str | os.PathLike[str], agent: str = "")
             line = f"workspaces: {configuration.show(wanted.workspaces)}"
             raise UsageError(f"{CONFIG} is better changed by hand here. Write this line: {line}")
         files.Tree(home.root).write(CONFIG, text.encode(), files.digest(data))
+    return True
+
+
+def choose_files(home: Home, which: Files) -> bool:
+    """Set `inject.files` in the config; False where it is so already."""
+    with files.locked(home.lock):
+        before = load_config(home).config
+        if before.inject.files == which:
+            return False
+        data = home.config.read_bytes()
+        text = with_word(data.decode(), "inject", "files", which)
+        if _read_as(home, text) != replace(before, inject=replace(before.inject, files=which)):
+            raise UsageError(f"{CONFIG} is better changed by hand here. Below inject, write: files: {which}")
+        tree = files.Tree(home.root)
+        tree.write(CONFIG, text.encode(), files.digest(data), tree.mode(CONFIG))
     return True
 
 

@@ -1,11 +1,14 @@
-"""One list of memory-config.yaml is changed, and nothing else of what somebody wrote."""
+"""One setting of memory-config.yaml is changed, and nothing else of what somebody wrote."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
 from tacit import config as configuration
-from tacit.config.edit import with_items
+from tacit.config import Config, Inject
+from tacit.config.edit import with_items, with_word
 
 
 def owners(text: str) -> tuple[str, ...]:
@@ -42,3 +45,26 @@ def test_in_the_starter_both_lists_become_live() -> None:
 
 def test_nothing_to_add_changes_nothing() -> None:
     assert with_items("owners: [a]\n", "owners", []) == "owners: [a]\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "inject:\n  files: host\n"),
+        ("timezone: local", "timezone: local\ninject:\n  files: host\n"),
+        ("inject:\n  #files: rules\nserve:\n", "inject:\n  files: host\nserve:\n"),
+        ("inject:\n  # Files.\n\n  files: rules  # mine\n", "inject:\n  # Files.\n\n  files: host  # mine\n"),
+        ("inject:\n    mode: each\n", "inject:\n    files: host\n    mode: each\n"),
+        ("inject: # here\n  mode: each\nserve:\n  files: 1\n",
+         "inject: # here\n  files: host\n  mode: each\nserve:\n  files: 1\n"),
+    ],
+)  # fmt: skip
+def test_a_word_is_set_in_its_section_and_nowhere_else(before: str, after: str) -> None:
+    assert with_word(before, "inject", "files", "host") == after
+
+
+def test_the_starter_with_a_word_says_that_and_nothing_else() -> None:
+    text = with_word(configuration.starter(), "inject", "files", "without-memory")
+    read = configuration.parse(text, where="test", environ={}, trusted=True).config
+    assert read == replace(Config(), inject=replace(Inject(), files="without-memory"))
+    assert len(set(text.splitlines()) - set(configuration.starter().splitlines())) == 1

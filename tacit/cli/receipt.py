@@ -161,6 +161,7 @@ SKIPPED = {
     "disabled": "inject.enabled is false",
     "excluded": "the agent is in inject.exclude_agents",
     "lane": "the session's rule has no lane that gives anything to a turn",
+    "files": "inject.files is host",
     "own-tool": "a tool of tacit asked",
     "own-block": "the message is only what tacit gave before",
     "not-first": "inject.mode is first, and this session had its search",

@@ -48,6 +48,7 @@ Audience = Literal["owner", "group", "anyone"]
 Profile = Literal["lean", "full"]
 Loading = Literal["always", "retrieve", "never"]
 Mode = Literal["first", "each"]
+Files = Literal["rules", "without-memory", "host"]
 Trigger = Literal["on_session_end", "hourly", "manual"]
 
 LANES = ("bootstrap", "runtime", "file", "daily")
@@ -358,6 +359,14 @@ class Inject:
             "Ways to the host: file and daily also write a copy for hosts without a prompt hook.",
             choices=LANES,
             many=True,
+        ),
+    )
+    files: Files = field(
+        default="rules",
+        metadata=_rule(
+            "choice",
+            "Files that a host loads: those of the session's rule, its own but MEMORY.md, or all its own.",
+            choices=get_args(Files),
         ),
     )
     deadline_ms: int = field(

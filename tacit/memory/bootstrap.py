@@ -53,6 +53,7 @@ _REMEMBERED = 100_000  # characters of a file that is counted and read once only
 _MOST_TOLD = 3  # entries that are no good, of which we say what is wrong
 # What these notices say is no secret, whoever listens.
 _OPEN = frozenset({"no-files", "no-soul", "bad-entry", "workspace", "too-large"})
+_MEMORY = "memory.md"
 _FORBIDDEN = {"audience": "it is not for this session", "agent": "it belongs to another agent"}
 
 Entry = dict[str, Any]
@@ -116,6 +117,8 @@ def _made(
     names = profile.rule.files
     if names is None:
         return replace(_untouched(files, listed, None), skipped="host-list")
+    if config.inject.files == "without-memory":
+        return _without_memory(files, listed)
     made = _by_rule(home, profile, names, listed, workspace)
     if _leaves_nothing(profile, made):
         told = f"None of the files of {profile.won} can be loaded, so the host's own files stay as they are."
@@ -154,7 +157,18 @@ def _off(config: Config, profile: Profile) -> Notice | None:
         )
     if "bootstrap" not in lanes_of(profile, config):
         return Notice("lane", f"{profile.won} has no bootstrap lane, so the host's files stay as they are.")
+    if config.inject.files == "host":
+        return Notice("files", "inject.files is host, so the host's files stay as they are.")
     return None
+
+
+def _without_memory(files: Sequence[Any], listed: Sequence[_Listed]) -> _Made:
+    """For a host that shall change slowly: its own list, without the file that grows for ever."""
+    kept = [one for one in files if not (isinstance(one, dict) and _key(str(one.get("name"))) == _MEMORY)]
+    made = _untouched(kept, [one for one in listed if one.key != _MEMORY], None)
+    why = "inject.files is without-memory: what is asked for is found in it instead"
+    left = [_left(one, "memory", why) for one in _loaded(listed) if one.key == _MEMORY]
+    return replace(made, dropped=left)
 
 
 def _untouched(files: object, listed: Sequence[_Listed], why: Notice | None) -> _Made:

@@ -648,3 +648,17 @@ def test_memory_bootstrap_answers_with_the_list_alone(garden: Path) -> None:
     assert [one["name"] for one in memory.bootstrap(STRANGER, HOST, None) or ()] == ["SOUL.md"]
     assert memory.bootstrap(OWNER, None, None) is None
     assert memory.bootstrapped(OWNER, HOST, None, trigger="heartbeat").receipt.lane == "bootstrap"
+
+
+def test_a_host_may_keep_its_own_files_or_lose_memory_md_alone(lane: Lane) -> None:
+    kept = lane(HOST, settings="inject:\n  files: host\n")
+    assert (kept.files, kept.changed, kept.receipt.skipped) == (HOST, False, "files")
+    lean = lane([*HOST, entry("memory.md", folder="/other")], settings="inject:\n  files: without-memory\n")
+    assert names(lean) == ["AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "BOOTSTRAP.md"]
+    assert [(one.source, one.code) for one in lean.receipt.dropped] == [
+        ("/ws/MEMORY.md", "memory"),
+        ("/other/memory.md", "memory"),
+    ]
+    assert [one.source for one in lean.receipt.sections] == [
+        "/ws/AGENTS.md", "/ws/SOUL.md", "/ws/IDENTITY.md", "/ws/USER.md"]  # fmt: skip
+    assert lean.receipt.tokens < (lean.receipt.host_tokens or 0)
