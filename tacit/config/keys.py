@@ -565,6 +565,33 @@ class OpenClaw:
             high=100_000,
         ),
     )
+    hold_hours: int = field(
+        default=48,
+        metadata=_rule(
+            "whole",
+            "Hours that a phase of a migration is watched before the next; 0 does not wait.",
+            low=0,
+            high=8760,
+        ),
+    )
+    memory_prompts: tuple[str, ...] = field(
+        default=(
+            "What did we decide about local model strategy?",
+            "When did we run the APA shakedown and what were the results?",
+            "What's Forge's role and when was it set up?",
+        ),
+        metadata=_rule(
+            "name", "Questions that MEMORY.md answers, for `phase check`: write your own.", many=True
+        ),
+    )
+    topic_prompts: tuple[str, ...] = field(
+        default=(
+            "Spawn Melody to fix a bug in the auth module",
+            "What port does Mission Control run on?",
+            "What lessons did we learn about timeout settings?",
+        ),
+        metadata=_rule("name", "Requests in a topic that need what is not loaded there.", many=True),
+    )
     wisdom_model: str | None = field(
         default=None,
         metadata=_rule(

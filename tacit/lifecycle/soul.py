@@ -74,6 +74,12 @@ _MEMORY = re.compile(
     r"MEMORY\.md.{0,60}\bon demand\b|\bon demand\b.{0,60}MEMORY\.md|\bread MEMORY\.md\b", re.DOTALL
 )
 _TOOLS = re.compile(r"\bread TOOLS\.md\b")
+_SHEDDING = re.compile(r"(?=.*\bUSER\.md\b)(?=.*\bAGENTS\.md\b)", re.DOTALL)
+INSTRUCTIONS: Mapping[str, tuple[str, re.Pattern[str]]] = {  # the sentence, and how people may say it
+    "memory": (MEMORY_LINE, _MEMORY),
+    "tools": (TOOLS_LINE, _TOOLS),
+    "shedding": (SHEDDING_LINE, _SHEDDING),
+}
 _SECONDS = 180.0
 _MOST_ANSWERED = 4_096
 
@@ -357,6 +363,38 @@ def lost(soul: str, new: str, agents: str) -> Iterator[str]:
             yield one.title
 
 
+# Single instructions
+
+
+def instructs(soul: str, name: str) -> bool:
+    return INSTRUCTIONS[name][1].search(soul) is not None
+
+
+def with_instruction(soul: str, name: str) -> str:
+    """With the sentence at the end of the section about memory and files, or of one that is made for it."""
+    if instructs(soul, name):
+        return soul
+    line = INSTRUCTIONS[name][0]
+    place = next((one for one, role in _roles(soul) if role == "context" and one.level > 1), None)
+    if place is None:
+        return with_section(soul, _TITLES["context"], 2, f"## {_TITLES['context']}\n{line}")
+    stop = place.start + len(place.own(soul).rstrip())
+    return f"{soul[:stop]}{_eol(soul)}{line}{soul[stop:]}"
+
+
+def without_instruction(soul: str, name: str) -> str:
+    """Without the sentence, if it stands there word for word; else as it is."""
+    line = re.escape(INSTRUCTIONS[name][0])
+    alone = re.sub(rf"^[ \t]*(?:[-*+] )?{line}[ \t]*(?:\r?\n|\Z)", "", soul, count=1, flags=re.MULTILINE)
+    if alone != soul:
+        return alone
+    return re.sub(rf"[ \t]?{line}", "", soul, count=1)
+
+
+def _eol(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
 # AGENTS.md
 
 
@@ -391,14 +429,14 @@ def problems(
 
 
 def _lacking(soul: str, where: str) -> Iterator[Problem]:
-    if not _MEMORY.search(soul):
+    if not instructs(soul, "memory"):
         what = "It does not say that MEMORY.md is read on demand."
         yield Problem(where, what, f"Add: {MEMORY_LINE}")
-    if not _TOOLS.search(soul):
+    if not instructs(soul, "tools"):
         yield Problem(
             where, "It does not say that TOOLS.md is read when needed.", f"Add: {TOOLS_LINE}", level="warning"
         )
-    if not all(word in soul for word in ("USER.md", "AGENTS.md")):
+    if not instructs(soul, "shedding"):
         what = "It does not say when the files that were loaded may be let go of."
         yield Problem(where, what, f"Add: {SHEDDING_LINE}", level="warning")
     missing = [name for name, pattern in _TIERS.items() if not pattern.search(fold(soul))]

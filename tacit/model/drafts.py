@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-What = Literal["drafted", "approved", "refused", "promoting", "promoted", "undone"]
+What = Literal["drafted", "approved", "refused", "promoting", "promoted", "undone", "changed"]
 State = Literal["none", "waiting", "approved", "changed", "stale", "not allowed", "promoted"]
 
 
@@ -31,7 +31,7 @@ class Event:
     base: str | None = None  # the target before
     result: str | None = None  # the target after
     backup: str = ""  # where the target before is kept
-    why: str = ""  # it was refused
+    why: str = ""  # it was refused, or changed
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tacit.app import load_config
 from tacit.errors import HostError, UsageError
 from tacit.memory import Memory
 from tacit.openclaw import listing
@@ -55,19 +56,29 @@ class Reported(NamedTuple):
 
 def reports(host: Host, installed: str, owners: Sequence[str]) -> Iterator[Reported]:
     """The newest of each kind of session, before and after the install."""
-    if host.command is None or not host.is_serving():
-        return
-    listed = host.command.json("sessions", "list", "--json", "--all-agents").get("sessions") or []
-    newest = sorted(listed, key=lambda one: -int(one.get("updatedAt") or 0))
     met = set()
-    for key in (str(one.get("key") or "") for one in newest):
+    for key in session_keys(host):
         kind = listing.kind_of(classify(key, owners).type)
         if not kind or kind in met or key in KEYS:
             continue
-        found = reported(kind, key, _weight(host, key), installed)
+        found = report(host, kind, key, installed)
         if found is not None:
             met.add(kind)
             yield found
+
+
+def session_keys(host: Host) -> list[str]:
+    """Of the sessions that a running host knows, the newest first."""
+    if host.command is None or not host.is_serving():
+        return []
+    listed = host.command.json("sessions", "list", "--json", "--all-agents").get("sessions") or []
+    newest = sorted(listed, key=lambda one: -int(one.get("updatedAt") or 0))
+    return [str(one.get("key") or "") for one in newest]
+
+
+def report(host: Host, kind: str, key: str, installed: str) -> Reported | None:
+    """None: the host has none of that session."""
+    return reported(kind, key, _weight(host, key), installed)
 
 
 def _weight(host: Host, key: str) -> Mapping[str, Any]:
@@ -135,7 +146,7 @@ def computed(texts: Mapping[str, str], limits: Limits, now: str) -> list[Reporte
 def replayed(memory: Memory, workspace: Path, limits: Limits) -> dict[str, tuple[Bulk, float]]:
     """What the host would load, and what tacit loads instead: the bootstrap lane on the files as they are."""
     texts, found = texts_of(workspace), {}
-    for kind, key in _keys(memory.config.owners).items():
+    for kind, key in keys_of(memory.config.owners).items():
         loaded = listing.loads(kind, texts, limits)
         is_cut = any(file.injected < file.chars for file in loaded)
         bulk = Bulk(sum(file.tokens for file in loaded), "replayed, shortened" if is_cut else "replayed")
@@ -145,7 +156,7 @@ def replayed(memory: Memory, workspace: Path, limits: Limits) -> dict[str, tuple
     return found
 
 
-def _keys(owners: Sequence[str]) -> dict[str, str]:
+def keys_of(owners: Sequence[str]) -> dict[str, str]:
     """A session key of each kind."""
     channel, _, person = (owners[0] if owners else "telegram:1").rpartition(":")
     place = f"agent:main:{channel or 'telegram'}"
@@ -157,6 +168,29 @@ def _keys(owners: Sequence[str]) -> dict[str, str]:
         "subagent": "agent:main:subagent:1",
         "cron": "agent:main:cron:1",
     }
+
+
+def captured(
+    host: Host, memory: Memory, workspace: Path, now: datetime, *, ask: bool
+) -> tuple[list[Reported], Path]:
+    """What is known of each kind of session, kept in the home and in a file of the workspace. `ask`: with a
+    turn that is made for it."""
+    known, moment = record.load(memory.home), now.isoformat(timespec="seconds")
+    installed, version = known.installed if known else "", host.openclaw().version()
+    found = list(reports(host, installed, memory.config.owners))
+    if ask:
+        found.append(turn(host, installed))
+    if load_config(memory.home).config.inject.files == "host":
+        found = [_as_host(one, memory.home) for one in found]
+    found += computed(texts_of(workspace), listing.limits_of(host.tree), moment)
+    kept = store(memory.home, found, moment, version)
+    return kept, write(workspace, written(kept, moment, version))
+
+
+def _as_host(one: Reported, home: Home) -> Reported:
+    """With `inject.files: host` tacit has no part in which files are loaded, once the config says so."""
+    changed = datetime.fromtimestamp(home.config.stat().st_mtime, UTC)
+    return one._replace(is_before=one.is_before or datetime.fromisoformat(one.at) >= changed)
 
 
 # ---------------------------------------------------------------- what is known

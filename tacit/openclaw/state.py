@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from datetime import datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tacit.config import Config
@@ -13,6 +14,8 @@ from tacit.net.local import Unreachable, ask, socket_path
 from tacit.openclaw import baseline, packaged, settings
 from tacit.openclaw import manifest as record
 from tacit.openclaw.find import Host
+from tacit.openclaw.phases import stages
+from tacit.openclaw.phases.migration import lines_at
 from tacit.store import receipts, spool
 from tacit.store.home import Home
 
@@ -57,7 +60,7 @@ def look(host: Host, home: Home, config: Config, now: datetime) -> State:
         workspaces=folders_of(config),
         owners=config.owners,
         baseline=_text(record.read_json(home, baseline.STORED), "captured"),
-        phase=_text(record.read_json(home, "phase.json"), "phase"),
+        phase=_phase(config),
         installed=known.installed if known else "",
     )
 
@@ -81,6 +84,13 @@ def _last_turn(home: Home) -> Receipt | None:
 def _text(said: Any, name: str) -> str:
     found = said.get(name) if isinstance(said, dict) else None
     return "" if found is None else str(found)
+
+
+def _phase(config: Config) -> str:
+    """Of a migration that was begun in one of the workspaces; empty: in none."""
+    found = (stages.standing(lines_at(Path(folder))) for folder in folders_of(config))
+    begun = next((one for one in found if one.phase != stages.NONE), None)
+    return f"{begun.phase}: {stages.ABOUT[begun.phase]}, since {begun.since[:16]}" if begun else ""
 
 
 def folders_of(config: Config) -> tuple[str, ...]:

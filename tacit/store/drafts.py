@@ -12,8 +12,6 @@ the files, and outlive tacit. The record is also the lock: who works on drafts h
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
@@ -23,12 +21,12 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 
 from tacit.errors import DraftRefused
 from tacit.model.drafts import Artefact, Event, Standing, What
-from tacit.store.files import LOGGED, Tree, append_lines, digest, explained, flock_within
+from tacit.store.files import Tree, digest
+from tacit.store.record import Record
 from tacit.text.words import fold
 
 RECORD = "approvals.jsonl"
 BACKUPS = "backups"
-_WAIT = 10.0  # seconds for the record
 _NAMES = {part.name for part in fields(Event)}
 
 Make: TypeAlias = Callable[
@@ -50,18 +48,11 @@ class Drafts:
     def __init__(self, root: Path, folder: str, now: Callable[[], datetime]) -> None:
         self.root, self._folder, self._now = root, folder, now
         self._tree = Tree(root)
-
-    @property
-    def record(self) -> str:
-        return f"{self._folder}/{RECORD}"
+        self.record = Record(root, f"{folder}/{RECORD}")
 
     def events(self, artefact: Artefact | None = None) -> list[Event]:
-        """All that can be read, oldest first. A line that a full disk tore is passed over."""
-        try:
-            lines = self._tree.read(self.record).split(b"\n")
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        found = [event for event in map(_event, lines) if event is not None]
+        """All that can be read, oldest first."""
+        found = [event for event in map(_event, self.record.lines()) if event is not None]
         return [one for one in found if artefact is None or one.artefact == artefact.name]
 
     def text(self, artefact: Artefact) -> bytes | None:
@@ -170,26 +161,54 @@ class Drafts:
             raise self._refused(record, artefact, by, f"{why} Look for it in your own backups.")
         self._tree.write(artefact.target, old, last.result, self._tree.mode(artefact.target))
 
+    # Going back as a whole
+
+    def is_ours(self, artefacts: Sequence[Artefact], text: bytes | None) -> bool:
+        """Whether that is how the target of these looked after something that is recorded here."""
+        known = {event.result for artefact in artefacts for event in self.events(artefact)}
+        return text is not None and digest(text) in known
+
+    def restore(
+        self, artefacts: Sequence[Artefact], old: bytes | None, by: str, *, force: bool = False
+    ) -> str:
+        """The target of these as it was before all of them; None: there was no such file. Where the text is
+        kept that was there until now; empty: there was none. Refused where somebody else wrote it last."""
+        with self._recording() as record:
+            first, now = artefacts[0], self.target(artefacts[0])
+            if now != old and not force and not self.is_ours(artefacts, now):
+                why = f"{first.target} was changed since by somebody else, so it was not overwritten."
+                raise self._refused(record, first, by, why)
+            standing = [one for one in artefacts if _promotion(self.events(one), _hash(now))]
+            backup = "" if now is None or now == old else self._back_up(first.target, now)
+            self._put(first.target, old, now)
+            for one in standing or artefacts[:1]:
+                record(self._event("undone", one, by=by, base=_hash(now), result=_hash(old), backup=backup))
+        return backup
+
+    def _put(self, path: str, new: bytes | None, now: bytes | None) -> None:
+        if new == now:
+            return
+        if new is not None:
+            self._tree.write(path, new, _hash(now), self._tree.mode(path))
+        elif now is not None:
+            self._tree.remove(path, digest(now))
+
+    def change(self, artefact: Artefact, old: bytes, new: bytes, by: str, why: str) -> Event:
+        """A target changed as a person asked for in so many words, without a draft. What it was is kept."""
+        with self._recording() as record:
+            backup = self._back_up(artefact.target, old)
+            self._put(artefact.target, new, old)
+            said = {"base": digest(old), "result": digest(new), "backup": backup}
+            event = self._event("changed", artefact, by=by, why=why, **said)
+            record(event)
+        return event
+
     # The record
 
     @contextmanager
     def _recording(self) -> Iterator[Callable[[Event], None]]:
-        with explained(f"write {self.record}"), self._tree.folder(self.record, make=True) as (folder, name):
-            fd = os.open(name, LOGGED, 0o600, dir_fd=folder)
-            os.fsync(folder)
-        try:
-            flock_within(
-                fd, _WAIT, f"Another process is working on {self.record}. Try again when it is done."
-            )
-
-            def record(event: Event) -> None:
-                with explained(f"write {self.record}"):
-                    append_lines(fd, json.dumps(_plain(event)).encode() + b"\n")
-                    os.fsync(fd)
-
-            yield record
-        finally:
-            os.close(fd)
+        with self.record.adding() as add:
+            yield lambda event: add(_plain(event))
 
     def _refused(
         self, record: Callable[[Event], None], artefact: Artefact, by: str, why: str
@@ -295,11 +314,10 @@ def _plain(event: Event) -> dict[str, Any]:
     return {name: value for name, value in asdict(event).items() if value not in ("", {})}
 
 
-def _event(line: bytes) -> Event | None:
+def _event(said: Mapping[str, Any]) -> Event | None:
     try:
-        said = json.loads(line)
         event = Event(**{name: value for name, value in said.items() if name in _NAMES})
-    except (ValueError, TypeError, AttributeError, RecursionError):
+    except TypeError:
         return None
     return event if event.what in get_args(What) and isinstance(event.at, str) else None
 

@@ -27,6 +27,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     for artefact in (
         Artefact("wisdom", f"{FOLDER}/SOUL_WISDOM_DRAFT.md", SOUL),
         Artefact("soul", f"{FOLDER}/SOUL_COMPRESSED_DRAFT.md", SOUL),
+        Artefact("lines", f"{FOLDER}/SOUL_LINES_DRAFT.md", SOUL),
         Artefact("tools", f"{FOLDER}/TOOLS_COMPACT_DRAFT.md", COMPACT),
         Artefact("agents", f"{FOLDER}/AGENTS_DRAFT.md", AGENTS),
         Artefact("summary", f"{FOLDER}/MEMORY_SUMMARY_DRAFT.md", SUMMARY),
@@ -35,6 +36,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
 _DRAFTED_BY = {
     "wisdom": "tacit wisdom draft",
     "soul": "tacit openclaw compress-soul",
+    "lines": "tacit openclaw phase next",
     "tools": "tacit openclaw compact-tools",
     "agents": "tacit openclaw compress-soul",
     "summary": "tacit openclaw memory-summary",

@@ -104,6 +104,17 @@ def _soul(draft: _Draft) -> list[Problem]:
     return found
 
 
+def _lines(draft: _Draft) -> list[Problem]:
+    """SOUL.md with a sentence more: what it says already has to stay."""
+    present = draft.workspace.read(SOUL) or ""
+    there = {line.strip() for line in draft.text.splitlines()}
+    gone = [line for line in present.splitlines() if line.strip() and line.strip() not in there]
+    todo = "This draft only adds. To leave something out: tacit openclaw compress-soul"
+    found = [Problem(draft.where, f"It lacks: {line.strip()}", todo) for line in gone]
+    sizes = lint.size_problems(draft.text, draft.where, draft.workspace.config.openclaw.soul_max_tokens)
+    return [*found, *(replace(one, level="warning") for one in sizes)]
+
+
 def _tools(draft: _Draft) -> list[Problem]:
     return tools.problems(draft.text, draft.where, draft.workspace.read(TOOLS))
 
@@ -120,7 +131,14 @@ def _summary(draft: _Draft) -> list[Problem]:
     return [Problem(draft.where, what, "Take the older ones out. MEMORY.md keeps them.")]
 
 
-_CHECKS = {"wisdom": _wisdom, "soul": _soul, "tools": _tools, "agents": _agents, "summary": _summary}
+_CHECKS = {
+    "wisdom": _wisdom,
+    "soul": _soul,
+    "lines": _lines,
+    "tools": _tools,
+    "agents": _agents,
+    "summary": _summary,
+}
 
 
 # Approving, promoting, undoing

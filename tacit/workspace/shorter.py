@@ -57,6 +57,15 @@ def _approved_wisdom(workspace: Place) -> str:
     return split_review(text)[0].strip()
 
 
+def add_instruction(workspace: Place, name: str) -> Proposed | None:
+    """SOUL.md with one sentence more; None: it says so already."""
+    soul = _needed(workspace, SOUL)
+    wanted = souls.with_instruction(soul, name)
+    if wanted == soul:
+        return None
+    return propose(workspace, ARTEFACTS["lines"], wanted, soul, {"instruction": name})
+
+
 # TOOLS_COMPACT.md
 
 

@@ -11,7 +11,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -94,6 +94,7 @@ class Model:
     answers: list[str] = field(
         default_factory=list
     )  # each is said once, so that a reply is known by its words
+    wishes: dict[str, str] = field(default_factory=dict)  # what it does for a message that asks for nothing
     server: ThreadingHTTPServer = field(init=False)
 
     def __post_init__(self) -> None:
@@ -120,7 +121,7 @@ class Model:
         messages = asked.get("messages") or []
         tools = tuple(tool["function"]["name"] for tool in asked.get("tools") or [])
         self.requests.append(Request(time.monotonic(), messages, tools))
-        message = _message(messages, f"Understood, for the {len(self.requests)}. time.")
+        message = _message(messages, f"Understood, for the {len(self.requests)}. time.", self.wishes)
         why = "tool_calls" if "tool_calls" in message else "stop"
         if why == "stop":
             self.answers.append(str(message["content"]))
@@ -157,10 +158,11 @@ def _part(kind: str, **more: object) -> Json:
     }
 
 
-def _message(messages: list[Json], reply: str) -> Json:
+def _message(messages: list[Json], reply: str, wishes: Mapping[str, str]) -> Json:
     """By what the newest message of the user asks for. A call that was answered is not made again."""
     at = _newest(messages)
     asked = words(messages[at]["content"]) if at >= 0 else ""
+    asked = next((wish for part, wish in wishes.items() if part in asked), asked)
     called = any(one["role"] == "tool" for one in messages[at + 1 :])
     call = re.search(r"\[\[call (\w+) (\{.*?\})\]\]", asked, re.DOTALL)
     if call and not called:

@@ -188,7 +188,7 @@ def test_a_crash_between_writing_and_recording_is_told_by_the_target_itself(draf
     propose(drafts)
     approve(drafts)
     promote(drafts)
-    record = drafts.root / drafts.record
+    record = drafts.root / drafts.record.path
     lines = record.read_bytes().splitlines(keepends=True)
     assert json.loads(lines[-1])["what"] == "promoted"
     record.write_bytes(b"".join(lines[:-1]))  # the power failed here
@@ -201,7 +201,7 @@ def test_a_crash_before_writing_leaves_a_draft_that_can_be_promoted(drafts: Draf
     propose(drafts)
     approve(drafts)
     promote(drafts)
-    record = drafts.root / drafts.record
+    record = drafts.root / drafts.record.path
     record.write_bytes(b"".join(record.read_bytes().splitlines(keepends=True)[:-1]))
     (drafts.root / "SOUL.md").write_bytes(OLD)  # as if the target had never been written
     assert state(drafts) == "approved"
@@ -211,7 +211,7 @@ def test_a_crash_before_writing_leaves_a_draft_that_can_be_promoted(drafts: Draf
 
 def test_what_a_full_disk_tore_takes_nothing_else_with_it(drafts: Drafts) -> None:
     propose(drafts)
-    record = drafts.root / drafts.record
+    record = drafts.root / drafts.record.path
     record.write_bytes(record.read_bytes() + b'{"at": "2026-11-20T09:00:00+00:00", "what": "appr')
     assert happened(drafts) == ["drafted"]
     approve(drafts)

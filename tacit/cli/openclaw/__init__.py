@@ -6,6 +6,8 @@
   baseline        what the host loads by itself; --compare: what tacit saves
   uninstall       as it was before
 
+  phase           the same in steps, each watched and each to be taken back
+
 Files that people curate are changed only by drafts that somebody approved:
 
   compact-tools   propose TOOLS_COMPACT.md: what is looked up every day, without why
@@ -33,6 +35,7 @@ SUBCOMMANDS = {
     "status": "where things stand",
     "doctor": "what is missing, and how to mend it",
     "baseline": "what the host loads by itself, and what tacit saves",
+    "phase": "go from the host's files to tacit's in steps that can be taken back",
     "compact-tools": "propose TOOLS_COMPACT.md: what is looked up every day, without why",
     "compress-soul": "propose a shorter SOUL.md, with what it would leave out",
     "memory-summary": "propose MEMORY_SUMMARY.md: the last thirty entries of MEMORY.md",

@@ -21,7 +21,6 @@ from tacit.cli.dispatch import json_option
 from tacit.cli.openclaw.options import host_options
 from tacit.memory import Memory
 from tacit.openclaw import baseline, find, listing
-from tacit.openclaw import manifest as record
 from tacit.openclaw.baseline import Reported
 from tacit.openclaw.compare import Row
 
@@ -40,16 +39,7 @@ def run(options: argparse.Namespace) -> int:
         return _compare(memory, options)
     host = find.find(os.environ, options.openclaw)
     workspace = _workspace(options, host)
-    moment, version = now().astimezone().isoformat(timespec="seconds"), host.openclaw().version()
-    known = record.load(memory.home)
-    installed = known.installed if known else ""
-    found = list(baseline.reports(host, installed, memory.config.owners))
-    if options.turn:
-        found.append(baseline.turn(host, installed))
-    limits = listing.limits_of(host.tree)
-    found += baseline.computed(baseline.texts_of(workspace), limits, moment)
-    kept = baseline.store(memory.home, found, moment, version)
-    file = baseline.write(workspace, baseline.written(kept, moment, version))
+    kept, file = baseline.captured(host, memory, workspace, now().astimezone(), ask=options.turn)
     if options.json:
         output.dump({"file": str(file), "sessions": [_reported(one) for one in kept]})
         return 0
