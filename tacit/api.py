@@ -56,7 +56,8 @@ class Operation(NamedTuple):
 
 
 def turn(served: Served, body: Body) -> Json:
-    """`lane`: prompt (default) for the whole prompt, runtime for what the host lacks."""
+    """`lane`: prompt (default) for the whole prompt, runtime for what the host lacks. `keeps_text`: false
+    where the host's conversation does not keep what a turn was given."""
     body = _of_host(body)
     lane = _choice(body, "lane", ("prompt", "runtime"), "prompt")
     take = served.memory.inject if lane == "runtime" else served.memory.turn
@@ -74,6 +75,7 @@ def turn(served: Served, body: Body) -> Json:
         trigger=who.trigger,
         session_id=who.session_id,
         tool=_text(body, "tool"),
+        keeps_text=_truth(body, "keeps_text") is not False,
         seconds=_seconds(body),
     )
     return compiled_form(compiled, full=bool(body.get("full")))

@@ -529,7 +529,7 @@ def _by(until: float, call: Callable[[Callable[[], bool]], T]) -> T:
 # ---------------------------------------------------------------- requests
 
 
-_AS_THEY_ARE = ("session_key", "agent", "budget", "sender", "trigger", "session_id", "tool")
+_AS_THEY_ARE = ("session_key", "agent", "budget", "sender", "trigger", "session_id", "tool", "keeps_text")
 
 
 def _require_known(asked: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ What was seen on the real host and is relied on here:
 - who wrote stands in `__openclaw.senderId`, on a channel; the owner's own command line has `senderIsOwner`
   and no sender. A user's message with neither was made by the host: a heartbeat, a job, a subagent's task;
 - a webhook's run has the key of a job, and only its prompt tells it from one;
+- what a hook puts around the user's text is for this run alone: the next one has the plain words;
 - of what a hook lists, a job's session takes four names and a subagent's one. AGENTS.md is among them, under
   any path, so what else a rule names goes by that name.
 """
@@ -49,7 +50,7 @@ def turn(body: Mapping[str, Any]) -> Body:
     prompt = _text(run.get("prompt")) or _text(body.get("message"))
     made = {name: value for name, value in body.items() if name not in ("host", "run")}
     asked = {"message": _task(_text(body["message"]))} if body.get("message") else {}
-    return {**made, **asked, **_who(run), "trigger": _trigger(run, prompt)}
+    return {**made, **asked, **_who(run), "trigger": _trigger(run, prompt), "keeps_text": False}
 
 
 bootstrap = turn  # the same fields, and `files` and `workspace` as they are

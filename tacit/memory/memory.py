@@ -447,6 +447,7 @@ class Memory:
         trigger: str = "",
         session_id: str = "",
         tool: str = "",
+        keeps_text: bool = True,
         seconds: float | None = None,
     ) -> Compiled:
         """The prompt for the next turn of a session: never over the budget, never an exception.
@@ -454,8 +455,9 @@ class Memory:
         `history`: the conversation so far, as turns, dictionaries or pairs of role and text. `event`: a
         webhook or a schedule that began the turn. `paths`: files that tools touched. `wake`: topics asked
         for by name. `sender`: who wrote the message, as the host spells it. `trigger`: what began the run
-        (user, heartbeat, cron). `tool`: on whose behalf the host asks, where it is a tool. `seconds`: the
-        time there is, instead of inject.deadline_ms.
+        (user, heartbeat, cron). `tool`: on whose behalf the host asks, where it is a tool. `keeps_text`: False
+        where the conversation does not keep what its turns were given; then it may be given again. `seconds`:
+        the time there is, instead of inject.deadline_ms.
         """
         return self.turns.take(
             message,
@@ -470,6 +472,7 @@ class Memory:
             trigger=trigger,
             session_id=session_id,
             tool=tool,
+            keeps_text=keeps_text,
             seconds=seconds,
         )
 

@@ -42,6 +42,7 @@ class Request:
     sender: str = ""  # who wrote the message, as the host spells it
     trigger: str = ""  # what began the run: user, heartbeat, cron, webhook
     tool: str = ""  # on whose behalf the host asks, where it is a tool
+    keeps_text: bool = True  # what a turn was given stays in the conversation that the model sees
 
 
 def sane(request: Request) -> Request:
@@ -58,6 +59,7 @@ def sane(request: Request) -> Request:
         sender=sender_of(request.sender),
         trigger=_text(request.trigger),
         tool=_text(request.tool),
+        keeps_text=request.keeps_text is not False,
     )
 
 

@@ -474,7 +474,8 @@ class _Turn:
         return self.view.around(turns, 0, 1) if turns else {}
 
     def _already_given(self) -> Collection[str]:
-        if self._is_trial:
+        """What the model has in view from turns before. A host that keeps no text of ours has none of it."""
+        if self._is_trial or not self.request.keeps_text:
             return ()
         session = self._session_id
         if self.is_new:

@@ -89,6 +89,9 @@ TURNS: dict[str, Callable[[Client], Compiled]] = {
     "of a group": lambda client: client.turn(QUESTION, session_key=GROUP, seconds=LONG),
     "of a stranger": lambda client: client.turn(QUESTION, session_key=STRANGER, seconds=LONG),
     "what the host lacks": lambda client: client.inject(QUESTION, session_key=OWNER_DM, seconds=LONG),
+    "what the host did not keep": lambda client: client.inject(
+        f"{QUESTION} Again.", session_key=OWNER_DM, keeps_text=False, seconds=LONG
+    ),
     "with a history": lambda client: client.turn(
         QUESTION,
         history=[

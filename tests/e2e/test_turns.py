@@ -50,7 +50,6 @@ def _owned(gateway: Gateway) -> None:
 def test_the_owners_question_arrives_with_the_passage_that_answers(
     gateway: Gateway, question: str, answer: str
 ) -> None:
-    gateway.host.write("/new", OWNER)  # a session is given a passage once
     turn = gateway.host.write(question, OWNER)
     assert files(turn.first) == ["SOUL.md", "USER.md", "TOOLS_COMPACT.md"]
     assert answer in turn.first.user
@@ -74,12 +73,13 @@ def test_a_turn_for_which_nothing_is_relevant_is_the_users_words_alone(gateway: 
     assert "<!--" not in turn.first.user
 
 
-def test_the_main_session_gets_memories_and_the_next_turn_does_not_repeat_them(gateway: Gateway) -> None:
+def test_the_main_session_gets_memories_and_the_next_turn_has_them_once(gateway: Gateway) -> None:
     question, answer = next(iter(ASKED.items()))
     first = gateway.host.agent(question, "agent:main:main")
     assert answer in first.first.user
     second = gateway.host.agent(f"{question} Once more, please.", "agent:main:main")
-    assert second.first.everything.count(answer) == 0  # neither kept by the host nor given again
+    assert second.first.user.count(answer) == 1
+    assert second.first.everything.count(answer) == 1  # the host kept nothing of what the first turn was given
 
 
 def test_a_job_and_a_heartbeat_get_their_instructions(gateway: Gateway) -> None:

@@ -120,7 +120,8 @@ def test_what_is_no_record_is_nothing_to_keep(record: Any) -> None:
 def test_a_turn_tells_who_asks_and_what_without_the_hosts_words_around_it() -> None:
     run = {"trigger": "user", "senderId": "111", "channel": "telegram"}
     said = openclaw.turn({"host": "openclaw", "session_key": DM, "message": "hello", "run": run})
-    assert said == {"session_key": DM, "message": "hello", "sender": "telegram:111", "trigger": "user"}
+    assert said == {"session_key": DM, "message": "hello", "sender": "telegram:111", "trigger": "user",
+                    "keeps_text": False}  # fmt: skip
     task = "[Subagent Context] depth 1/5.\n\n[Subagent Task]\n\nCount the tiles.\n\nBegin. Execute it."
     assert openclaw.turn({"message": task})["message"] == "Count the tiles."
     job = "[cron:7 j1] Water the beds\nCurrent time: Tuesday"

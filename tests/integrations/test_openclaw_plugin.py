@@ -123,6 +123,15 @@ def test_the_owners_turn_gets_what_is_the_owners_and_a_strangers_does_not(node: 
     assert "blue door" not in json.dumps(other)
 
 
+def test_a_later_question_of_the_session_gets_the_passage_again_since_the_host_kept_none(
+    node: str, owned: Path
+) -> None:
+    with serving(owned):
+        first = replay(node, owned, asked("Who has the spare key of the kiln room?"))
+        later = replay(node, owned, asked("And who was it that has the spare key of the kiln room?"))
+    assert [given(turn).count("blue door") for turn in (first, later)] == [1, 1]
+
+
 def test_files_of_the_rule_go_by_names_that_the_host_lets_through(node: str, owned: Path) -> None:
     with serving(owned):
         answers = replay(node, owned, recorded("before_model_resolve", "agent:bootstrap"))

@@ -127,6 +127,16 @@ def test_a_passage_that_changed_comes_again(garden: Path) -> None:
     assert "COREWORD" not in again.text
 
 
+def test_where_the_host_keeps_no_text_of_ours_a_passage_comes_again(garden: Path) -> None:
+    memory = opened(garden)
+    for question in (QUESTION, QUESTION, f"{QUESTION} Once more, please."):
+        for take in (memory.turn, memory.inject):
+            made = take(question, keeps_text=False)
+            assert made.text.count("CONTEXTWORD") == 1
+            assert "repeated" not in {one.code for one in made.dropped}
+    assert "CONTEXTWORD" not in memory.turn(QUESTION).text  # which host asks decides, turn by turn
+
+
 def test_another_session_gets_its_own(garden: Path) -> None:
     memory = opened(garden)
     memory.turn(QUESTION)

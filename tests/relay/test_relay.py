@@ -106,6 +106,16 @@ def test_relay_gives_a_turn_what_the_host_lacks(relay: Relay) -> None:
     assert "PROCEDUREWORD" not in mine.text  # another session may see less
 
 
+def test_relay_gives_a_passage_again_where_the_host_keeps_none(relay: Relay) -> None:
+    def given(**more: Any) -> bool:
+        return "CONTEXTWORD" in relay("turn", {"prompt": QUESTION, **more}).json.get("additionalContext", "")
+
+    with serving(relay.home):
+        assert given()
+        assert not given(history=[{"role": "user", "content": "Hello"}])
+        assert given(keeps_text=False, history=[{"role": "user", "content": "Hello again"}])
+
+
 def test_relay_says_nothing_where_there_is_nothing(relay: Relay) -> None:
     with serving(relay.home):
         assert relay("turn", {"message": "ok"}).json == {"continue": True}
