@@ -367,7 +367,7 @@ def test_what_is_wrong_in_the_workspace_fails(migration: Migration) -> None:
     root = migration.place.root
     (root / COMPACT).write_text("# Tools, in short\n\nThis is because of " + "very long prose " * 200 + ".\n")
     (root / "WISDOM.md").write_text("wise\n")
-    (root / "HEARTBEAT.md").unlink()
+    (root / "USER.md").unlink()
     (root / MEMORY).rename(root / "elsewhere.md")
     found = verdicts(migration)
     assert {name for name, (verdict, _) in found.items() if verdict == "FAIL"} == {
@@ -376,7 +376,7 @@ def test_what_is_wrong_in_the_workspace_fails(migration: Migration) -> None:
         "AC-7",
         "AC-8",
     }
-    assert "HEARTBEAT.md" in found["AC-5"][1]
+    assert "USER.md" in found["AC-5"][1]
     assert "MEMORY.md is gone" in found["AC-8"][1]
 
 
