@@ -162,7 +162,8 @@ def _message(messages: list[Json], reply: str, wishes: Mapping[str, str]) -> Jso
     """By what the newest message of the user asks for. A call that was answered is not made again."""
     at = _newest(messages)
     asked = words(messages[at]["content"]) if at >= 0 else ""
-    asked = next((wish for part, wish in wishes.items() if part in asked), asked)
+    if "[[" not in asked:
+        asked = next((wish for part, wish in wishes.items() if part in asked), asked)
     called = any(one["role"] == "tool" for one in messages[at + 1 :])
     call = re.search(r"\[\[call (\w+) (\{.*?\})\]\]", asked, re.DOTALL)
     if call and not called:

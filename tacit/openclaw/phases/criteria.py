@@ -182,9 +182,9 @@ def _every_kind(seen: Seen) -> _Found:
         if {file.name for file in report.files} != expected:
             wrong.append(f"{report.key} should load {', '.join(sorted(expected))}")
     if missing or wrong:
-        return "FAIL", (*evidence, *wrong, *missing), "See: tacit explain-session KEY"
+        return "FAIL", (*wrong, *missing, *evidence), "See: tacit explain-session KEY"
     if unseen:
-        return "BLOCKED", (*evidence, _unseen(seen, " or ".join(unseen))), _todo(seen, unseen[0])
+        return "BLOCKED", (_unseen(seen, " or ".join(unseen)), *evidence), _todo(seen, unseen[0])
     return "PASS", evidence, ""
 
 

@@ -59,7 +59,7 @@ def last(migration: Migration) -> Mapping[str, Criterion]:
 
 
 def _kept(name: str, said: Sequence[str] | None, at: str) -> Criterion:
-    todo = "Look anew: tacit openclaw phase check"
+    todo = "Look anew: tacit openclaw phase check."
     if not said:
         return Criterion(name, criteria.NAMES[name], "BLOCKED", ("not checked in this phase",), todo)
     evidence = f"{said[1] if len(said) > 1 else ''} (checked {at[:16]})"
