@@ -31,6 +31,7 @@ STORED = "baseline.json"
 KEYS = ("agent:main:tacit-baseline", "agent:main:tacit-probe")  # sessions that are nobody's conversation
 _HEAD = "Context that OpenClaw loads by itself"
 _LARGEST = 2 * 1024 * 1024
+_SESSIONS = 200  # that the host is asked about, the newest
 
 
 class Reported(NamedTuple):
@@ -57,35 +58,24 @@ class Reported(NamedTuple):
 def reports(host: Host, installed: str, owners: Sequence[str]) -> Iterator[Reported]:
     """The newest of each kind of session, before and after the install."""
     met = set()
-    for key in session_keys(host):
+    for key, weight in told(host):
         kind = listing.kind_of(classify(key, owners).type)
         if not kind or kind in met or key in KEYS:
             continue
-        found = report(host, kind, key, installed)
+        found = reported(kind, key, weight, installed)
         if found is not None:
             met.add(kind)
             yield found
 
 
-def session_keys(host: Host) -> list[str]:
-    """Of the sessions that a running host knows, the newest first."""
+def told(host: Host) -> list[tuple[str, Mapping[str, Any]]]:
+    """The sessions that a running host knows and its report of each, the newest first."""
     if host.command is None or not host.is_serving():
         return []
-    listed = host.command.json("sessions", "list", "--json", "--all-agents").get("sessions") or []
-    newest = sorted(listed, key=lambda one: -int(one.get("updatedAt") or 0))
-    return [str(one.get("key") or "") for one in newest]
-
-
-def report(host: Host, kind: str, key: str, installed: str) -> Reported | None:
-    """None: the host has none of that session."""
-    return reported(kind, key, _weight(host, key), installed)
-
-
-def _weight(host: Host, key: str) -> Mapping[str, Any]:
-    asked = json.dumps({"includeContextWeight": True, "key": key})
-    said = host.openclaw().json("gateway", "call", "sessions.usage", "--params", asked, "--json")
-    sessions = said.get("sessions") or [{}]
-    return sessions[0].get("contextWeight") or {}
+    asked = json.dumps({"includeContextWeight": True, "agentScope": "all", "limit": _SESSIONS})
+    said = host.command.json("gateway", "call", "sessions.usage", "--params", asked, "--json")
+    newest = sorted(said.get("sessions") or [], key=lambda one: -int(one.get("updatedAt") or 0))
+    return [(str(one.get("key") or ""), one.get("contextWeight") or {}) for one in newest]
 
 
 def turn(host: Host, installed: str) -> Reported:

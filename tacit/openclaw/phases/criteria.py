@@ -84,10 +84,10 @@ def _reports(migration: Migration) -> dict[str, Reported]:
     """The newest of each kind since files go by the kind of session."""
     since, found = stages.entered(migration.lines, "2"), dict[str, Reported]()
     assert migration.host is not None
-    for key in baseline.session_keys(migration.host) if since else ():
+    for key, weight in baseline.told(migration.host) if since else ():
         place = place_of(migration, key)
         if place and place not in found:
-            one = baseline.report(migration.host, place, key, since)
+            one = baseline.reported(place, key, weight, since)
             if one is not None and not one.is_before:
                 found[place] = one
     return found

@@ -25,7 +25,10 @@ from tacit.workspace.place import AGENTS, ARTEFACTS, COMPACT, SOUL, SUMMARY, Pla
 
 _RESTORED = (SOUL, AGENTS, COMPACT, SUMMARY)  # TOOLS.md and MEMORY.md are never written by tacit
 _FILES: dict[str, Files] = {"2": "without-memory", "1": "host", "0b": "host", "0a": "host"}
-_TOLD = {"host": "the host loads its own files again", "without-memory": "and loads its own but MEMORY.md"}
+_TOLD = {
+    "host": "the host loads its own files again",
+    "without-memory": "the host loads its own but MEMORY.md",
+}
 _SAID_IN = {"4": "tools", "3": "shedding"}
 
 
