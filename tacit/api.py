@@ -265,19 +265,22 @@ def _without_empty(otherwise: Body, said: Body) -> Body:
 
 
 def read(served: Served, body: Body) -> Json:
-    """One file, as far as the session may see it."""
+    """One file, as far as the session may see it. `from` is a line here, and nobody who writes."""
     body = _of_host(body)
-    scope = _profile(served, _who(body)).scope if _names_session(body) else EVERYTHING
+    asked = {name: value for name, value in body.items() if name != "from"}
+    scope = _profile(served, _who(asked)).scope if _names_session(asked) else EVERYTHING
     first, count = _whole(body, "from"), _whole(body, "lines")
     found = read_file(served.memory, _text(body, "path"), scope, first or 1, count or MOST_LINES)
     return found._asdict()
 
 
 def remember(served: Served, body: Body) -> Json:
-    """One line for later sessions. Without a session key the owner asks."""
+    """One line for later sessions. Without a session key the owner asks. `holds_slot`: the host says that its
+    place for a memory plugin is ours."""
     body = _of_host(body)
     profile = _profile(served, _who(body))
-    return keep_line(served.memory, _text(body, "text"), _text(body, "to"), profile)._asdict()
+    text, to, holds_slot = _text(body, "text"), _text(body, "to"), body.get("holds_slot") is True
+    return keep_line(served.memory, text, to, profile, holds_slot=holds_slot)._asdict()
 
 
 def why(served: Served, body: Body) -> Json:

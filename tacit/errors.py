@@ -2,6 +2,7 @@
 
     TacitError
     ├── UsageError            the request itself makes no sense
+    │   └── ReadOnly          memory may be read here and not added to
     ├── ConfigError           memory-config.yaml cannot be used
     ├── HomeError             the directory is not (or not yet) a home
     ├── StoreError
@@ -25,6 +26,11 @@ class TacitError(Exception):
 
 class UsageError(TacitError):
     pass
+
+
+class ReadOnly(UsageError):
+    def __init__(self, why: str, todo: str) -> None:
+        super().__init__(f"Memory is read-only here, so nothing was added: {why}. {todo}")
 
 
 class ConfigError(TacitError):

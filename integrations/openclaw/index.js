@@ -108,7 +108,7 @@ export default {
     }));
     api.on("gateway_stop", quietly("gateway_stop", () => keeper.flush(END_MS)));
 
-    if (settings.tools) api.registerTool(toolsOf(daemon, runOf), { names: NAMES });
+    if (settings.tools) api.registerTool(toolsOf(daemon, runOf, api.config?.plugins?.slots), { names: NAMES });
     if (settings.serve) api.registerService(serviceOf(daemon, settings, log));
   },
 };

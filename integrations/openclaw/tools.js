@@ -37,7 +37,8 @@ const TOOLS = [
   },
 ];
 
-export function toolsOf(daemon, runOf) {
+// `slots`: which plugins the owner put into the host's slots.
+export function toolsOf(daemon, runOf, slots) {
   return (context) =>
     TOOLS.map((tool) => ({
       name: tool.name,
@@ -46,7 +47,8 @@ export function toolsOf(daemon, runOf) {
       parameters: { type: "object", properties: tool.properties, required: tool.required, additionalProperties: false },
       async execute(id, given) {
         const key = context.sessionKey ?? "";
-        const asked = { host: "openclaw", session_key: key, agent: context.agentId, run: runOf(key), ...given };
+        // What the model gives comes first: it cannot say whose session this is.
+        const asked = { ...given, host: "openclaw", session_key: key, agent: context.agentId, run: runOf(key), slots };
         const told = await daemon.ask(tool.target, asked, TOOL_MS);
         return { content: [{ type: "text", text: told.ok ? tool.show(told.value) : `Not possible now: ${told.why}` }], details: {} };
       },

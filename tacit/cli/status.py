@@ -1,6 +1,7 @@
-"""Where things stand: the home, its branch, its sessions, what waits for a commit, the daemon, and whose
-conversations are left alone, and which workspaces are read. Runs no git, and parses YAML only where a glance
-at the config is not enough, so it answers at once; `tacit doctor` looks closer."""
+"""Where things stand: the home, its branch, its sessions, what waits for a commit, the daemon, whose
+conversations are left alone, whether agents may add to memory, and which workspaces are read. Runs no git,
+and parses YAML only where a glance at the config is not enough, so it answers at once; `tacit doctor` looks
+closer."""
 
 from __future__ import annotations
 
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 _ASK = 1.0  # seconds for an answer of the daemon
+_READ_ONLY = {
+    True: "read-only; nothing is added to notes",
+    False: "agents may add to it",
+    None: "agents may add to it; read-only while tacit is the host's memory slot",
+}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,7 +87,8 @@ def _settings(home: Home, seen: overview.Overview, health: dict[str, Any] | None
     if seen.daemon is None:
         return seen.settings or _read(home)
     try:
-        return {f"{one}.{key}": value for one in ("inject", "capture") for key, value in health[one].items()}  # type: ignore[index]
+        sections = {one: health[one].items() for one in ("inject", "capture", "memory")}  # type: ignore[index]
+        return {f"{one}.{key}": value for one, found in sections.items() for key, value in found}
     except (TypeError, KeyError, AttributeError):
         return None
 
@@ -160,13 +167,13 @@ def _daemon_rows(seen: overview.Overview, problems: list[str]) -> Iterator[tuple
 
 def _setting_rows(settings: dict[str, object] | None) -> Iterator[tuple[str, str]]:
     if settings is None:
-        yield "inject", "see: tacit config"
-        yield "capture", "see: tacit config"
+        yield from ((name, "see: tacit config") for name in ("inject", "capture", "memory"))
         return
     lanes = _names(settings.get("inject.lanes"))
     on = f"lanes {lanes}" if lanes else "no lanes"
     yield "inject", _but_not(on if settings.get("inject.enabled") else "off", settings, "inject")
     yield "capture", _but_not("on" if settings.get("capture.enabled") else "off", settings, "capture")
+    yield "memory", _READ_ONLY[settings.get("memory.read_only")]  # type: ignore[index]
 
 
 def _but_not(what: str, settings: dict[str, object], section: str) -> str:

@@ -341,6 +341,18 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True)
+class Remembering:
+    read_only: bool | None = field(
+        default=None,
+        metadata=_rule(
+            "flag",
+            "Agents only read: nothing is added to notes; null: while tacit is the host's memory slot.",
+            nullable=True,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Inject:
     enabled: bool = field(default=True, metadata=_rule("flag", "Turns get context at all."))
     exclude_agents: tuple[str, ...] = field(
@@ -641,6 +653,7 @@ class Config:
     lifecycle: Lifecycle = Lifecycle()
     git: Git = Git()
     capture: Capture = Capture()
+    memory: Remembering = Remembering()
     inject: Inject = Inject()
     serve: Serve = Serve()
     sessions: Sessions = Sessions()

@@ -413,6 +413,7 @@ class Work:
                 "enabled": config.capture.enabled,
                 "exclude_agents": list(config.capture.exclude_agents),
             },
+            "memory": {"read_only": config.memory.read_only},
             "problems": self.problems(),
         }
 

@@ -29,6 +29,7 @@ _SURVIVES = {
 _JOB = "[cron:"  # how the prompt of a job begins
 _SCHEDULED = re.compile(r"\s*\[cron:[^\]\n]*\] (.*?)\n(?:Current time:|\Z)", re.DOTALL)
 _SUBAGENT = re.compile(r"\[Subagent Task\]\s+(.*?)(?:\n\nBegin\. Execute|\Z)", re.DOTALL)
+_ID = "tacit"  # of our plugin
 _OURS = "tacit_"  # how the names of our own tools begin
 _ENDS = frozenset(("new", "reset", "idle", "daily", "deleted"))  # of session_end; a shutdown ends nothing
 _SUMMARY = 400  # characters of a tool's arguments
@@ -45,12 +46,13 @@ class Asked(NamedTuple):
 
 
 def turn(body: Mapping[str, Any]) -> Body:
-    """`run`: the context of the run, as the host gives it to hooks."""
+    """`run`: the context of the run, as the host gives it to hooks. `slots`: of its config."""
     run = _object(body.get("run"))
     prompt = _text(run.get("prompt")) or _text(body.get("message"))
-    made = {name: value for name, value in body.items() if name not in ("host", "run")}
+    made = {name: value for name, value in body.items() if name not in ("host", "run", "slots")}
     asked = {"message": _task(_text(body["message"]))} if body.get("message") else {}
-    return {**made, **asked, **_who(run), "trigger": _trigger(run, prompt), "keeps_text": False}
+    slot = {"holds_slot": True} if _object(body.get("slots")).get("memory") == _ID else {}
+    return {**made, **asked, **_who(run), **slot, "trigger": _trigger(run, prompt), "keeps_text": False}
 
 
 bootstrap = turn  # the same fields, and `files` and `workspace` as they are

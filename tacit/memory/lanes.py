@@ -48,7 +48,9 @@ def write_lanes(
         told.append(Notice("file-lane", _mirrored(home, config, profile, compiled, now, began)))
     else:
         empty_mirror(home, config.sessions.directory, profile.kind.key, began)
-    if "daily" in lanes and compiled.given:
+    if "daily" in lanes and config.memory.read_only:
+        told.append(Notice("daily-lane", "memory.read_only is true, so nothing is added to the daily notes."))
+    elif "daily" in lanes and compiled.given:
         names = names or (compiled.receipt.session_id,)
         noted = _noted(home, config, profile, compiled, message, now, is_first=is_first, names=names)
         told.append(Notice("daily-lane", noted))

@@ -2,7 +2,7 @@
 
 Adding is the only thing that happens here: nothing is rewritten, and a note that somebody changed at the
 same time is read again. In a session that is not the owner's nothing is added to a note; the line waits as a
-proposal.
+proposal. Where memory is read-only there is neither.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from tacit.errors import ChangedOnDisk, UsageError
+from tacit.errors import ChangedOnDisk, ReadOnly, UsageError
 from tacit.model.changes import Change, ChangeSet, Source
 from tacit.model.notes import Remembered
 from tacit.store import proposals
@@ -27,8 +27,9 @@ LONGEST = 1_000  # characters of a line
 _TRIES = 5  # somebody else may write to the same note
 
 
-def remember(memory: Memory, text: str, to: str, profile: Profile) -> Remembered:
-    """`to`: journal, memory, or the path of a note."""
+def remember(memory: Memory, text: str, to: str, profile: Profile, *, holds_slot: bool = False) -> Remembered:
+    """`to`: journal, memory, or the path of a note. `holds_slot`: a host asks whose memory slot is ours."""
+    _refuse_where_read_only(memory.config.memory.read_only, holds_slot=holds_slot)
     sentence = _sentence(text)
     now = memory.moment()
     path = _path(to, now)
@@ -41,6 +42,15 @@ def remember(memory: Memory, text: str, to: str, profile: Profile) -> Remembered
         except ChangedOnDisk:
             continue
     raise ChangedOnDisk(path)
+
+
+def _refuse_where_read_only(is_set: bool | None, *, holds_slot: bool) -> None:
+    if is_set:
+        todo = "Who owns this memory edits its notes by hand, or sets that to false."
+        raise ReadOnly("memory.read_only in memory-config.yaml is true", todo)
+    if is_set is None and holds_slot:
+        todo = "Its owner can allow it in memory-config.yaml: memory: {read_only: false}"
+        raise ReadOnly("tacit is the memory slot of this host", todo)
 
 
 def _sentence(text: str) -> str:

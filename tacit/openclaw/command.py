@@ -51,7 +51,11 @@ class Command:
         return self.require("--version", seconds=60).out.strip()
 
     def node(self) -> str:
-        said = run(["node", "--version"], self._environ, seconds=60)
+        """Its version; empty where it is not on PATH."""
+        try:
+            said = run(["node", "--version"], self._environ, seconds=60)
+        except HostError:
+            return ""
         return said.out.strip() if said.code == 0 else ""
 
     def elsewhere(self, **environ: str) -> Command:

@@ -36,7 +36,7 @@ def checks(host: Host, home: Home, config: Config) -> Iterator[Check]:
     yield _daemon(host, home)
     yield _workspaces(host, config)
     yield _senders(host, config)
-    yield _slots(host)
+    yield _slots(host, config)
     yield _dreaming(host)
     if is_plugin:
         yield _tools(host)
@@ -238,9 +238,13 @@ def _people(people: set[str]) -> str:
     return f"{len(people)} listed" if people else "by pairing"
 
 
-def _slots(host: Host) -> Check:
+def _slots(host: Host, config: Config) -> Check:
     taken = settings.slots(host.tree)
     said = ", ".join(f"{name}: {value}" for name, value in taken.items())
+    if settings.holds_slot(host.tree):
+        allowed = config.memory.read_only is False
+        agents = "agents may add to it by memory.read_only: false" if allowed else "agents only read"
+        return _check("slots", f"{said}; the host's own memory is off, and {agents}")
     return _check("slots", f"{said}; tacit needs none, so that is fine" if said else "free; tacit needs none")
 
 

@@ -150,6 +150,11 @@ def slots(tree: Tree) -> dict[str, str]:
     return {name: str(value) for name, value in found.items()} if isinstance(found, Mapping) else {}
 
 
+def holds_slot(tree: Tree) -> bool:
+    """Whether the owner put our plugin in the place of the host's memory."""
+    return slots(tree).get("memory") == ID
+
+
 def gateway_port(tree: Tree) -> int:
     port = at(tree, "gateway.port", PORT)
     return port if isinstance(port, int) else PORT

@@ -201,6 +201,7 @@ SETTINGS: dict[str, object] = {
     "inject.exclude_agents": [],
     "capture.enabled": True,
     "capture.exclude_agents": [],
+    "memory.read_only": None,
 }
 LANES = ("bootstrap", "runtime", "file", "daily")
 _ADOPTS = re.compile(r"""^[ {]*["']?workspaces\b(?!["']?: *\[ *\] *$)""", re.MULTILINE)
@@ -212,6 +213,7 @@ _PAIR = re.compile(r" *([A-Za-z_][A-Za-z0-9_]*): +(\[[A-Za-z0-9_., -]*\]|[A-Za-z
 _ITEM = re.compile(r" *- +([A-Za-z0-9_-]+)(?: +#.*)?")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"\\]*\"")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_FLAGS = {"true": True, "false": False, "null": None}
 _NO_WORDS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
 
 
@@ -234,7 +236,7 @@ def settings(text: str) -> dict[str, object] | None:
         if not name:  # the whole config is indented
             return None
         sections.setdefault(name, []).append(line)
-    for name in ("inject", "capture"):
+    for name in ("inject", "capture", "memory"):
         if not _take_section(found, name, sections.get(name, [f"{name}:"])):
             return None
     return {name: found.get(name, default) for name, default in SETTINGS.items()}
@@ -280,10 +282,13 @@ def _take_flow(found: dict[str, object], section: str, inside: str) -> bool:
 
 
 def _take(found: dict[str, object], name: str, value: str) -> bool:
-    default = SETTINGS.get(name)
-    if default is None:
+    if name not in SETTINGS:
         found[name] = value
         return True
+    default = SETTINGS[name]
+    if default is None:
+        found[name] = _FLAGS.get(value)
+        return value in _FLAGS
     if isinstance(default, bool):
         found[name] = value == "true"
         return value in ("true", "false")

@@ -14,6 +14,7 @@ import pytest
 
 from tacit.openclaw import manifest, packaged
 from tacit.openclaw.plan import changes, hook_keys
+from tacit.openclaw.settings import TESTED
 from tacit.store.home import Home
 from tests.conftest import Ran, Tacit
 from tests.e2e.grown import grow
@@ -106,9 +107,35 @@ def test_doctor_names_all_that_is_missing_and_how_to_mend_it(place: Place) -> No
     assert place("doctor").code == 1
 
 
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        (TESTED, ""),
+        ("2027.1.0", f"warning: It is newer than {TESTED}, which tacit was tested with."),
+        ("2026.8.9", "error: This version is older than 2026.9, and its hooks differ."),
+    ],
+)
+def test_doctor_holds_the_host_to_the_version_that_it_was_tested_with(
+    place: Place, version: str, told: str
+) -> None:
+    command = place.folder / "bin/openclaw"
+    says = f"echo 'OpenClaw {version} (abc1234)'"
+    command.write_text(f'#!/bin/sh\ncase "$1" in --version) {says};; *) exit 1;; esac\n')
+    command.chmod(0o755)
+    found = place.problems().get("host", [])
+    assert [one[: len(told)] for one in found] == ([told] if told else [])
+
+
 def test_a_slot_of_somebody_else_is_said_to_be_fine(place: Place) -> None:
     place.write({"plugins": {"slots": {"memory": "lancedb"}}})
     assert "memory: lancedb; tacit needs none, so that is fine" in place("doctor").stdout
+
+
+def test_a_slot_of_ours_is_told_with_what_agents_may_do(place: Place) -> None:
+    place.write({"plugins": {"slots": {"memory": "tacit"}}})
+    assert "memory: tacit; the host's own memory is off, and agents only read" in place("doctor").stdout
+    place.home.config.write_text("memory: {read_only: false}\n")
+    assert "agents may add to it by memory.read_only: false" in place("doctor").stdout
 
 
 def test_status_looks_without_running_anything(place: Place) -> None:

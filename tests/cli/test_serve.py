@@ -49,12 +49,14 @@ def test_cli_serve_in_the_background_answers_when_the_command_returns_and_stop_e
     assert running(Home(home)) == info
 
     spool.add(home, "turn", {"message": "nothing for a daemon"})
-    (home / CONFIG).write_text("inject: {exclude_agents: [mole], lanes: [runtime, file]}\n")
+    settings = "inject: {exclude_agents: [mole], lanes: [runtime, file]}\nmemory: {read_only: true}\n"
+    (home / CONFIG).write_text(settings)
     rows = until_told(tacit, "inject", "lanes runtime, file; never for mole")
     assert (
         rows["daemon"] == f"process {info.pid} since {info.started} on {info.socket} and 127.0.0.1:{info.tcp}"
     )
     assert rows["capture"] == "on"
+    assert rows["memory"] == "read-only; nothing is added to notes"
     assert "1 spooled records could not be taken" in until_told(tacit, "problem", "1 spooled")["problem"]
     value = json.loads(tacit("status", "--json").stdout)
     assert (value["daemon"]["pid"], value["daemon"]["answers"]) == (info.pid, True)
@@ -227,7 +229,21 @@ def test_cli_status_names_who_is_left_out_as_the_config_says(home: Path, tacit: 
         "spool        1 record for the daemon to take",
         "inject       lanes runtime, daily; never for mole, shrew",
         "capture      off",
+        "memory       agents may add to it; read-only while tacit is the host's memory slot",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("memory:\n  read_only: true\n", "read-only; nothing is added to notes"),
+        ("memory:\n  read_only: false\n", "agents may add to it"),
+        ('"memory": {read_only: true}\n', "read-only; nothing is added to notes"),  # read as YAML
+    ],
+)
+def test_cli_status_tells_whether_agents_only_read(home: Path, tacit: Tacit, text: str, told: str) -> None:
+    (home / CONFIG).write_text(text)
+    assert tacit("status").stdout.splitlines()[-1] == f"memory       {told}"
 
 
 @pytest.mark.parametrize(

@@ -142,3 +142,28 @@ def test_what_a_model_is_told_to_remember_is_there_in_the_next_session(gateway: 
 def test_the_grown_workspace_is_as_it_was(gateway: Gateway) -> None:
     for name, text in (("SOUL.md", grown.SOUL), ("USER.md", grown.USER)):
         assert (gateway.host.workspace / name).read_text() == text
+
+
+def test_a_model_may_not_add_to_memory_while_tacit_is_the_hosts_memory_slot(gateway: Gateway) -> None:
+    host, journal = gateway.host, gateway.home / "knowledge" / "journal"
+
+    def answer(word: str) -> str:
+        fact = json.dumps({"text": f"The {word} stands in the hall."})
+        return host.write(f"[[call tacit_remember {fact}]]", OWNER).requests[-1].everything
+
+    def kept(word: str) -> bool:
+        return any(f"The {word} stands" in file.read_text() for file in journal.glob("*.md"))
+
+    host.openclaw("config", "set", "plugins.slots.memory", "tacit")
+    try:
+        assert eventually(lambda: "Memory is read-only here" in answer("piano"))
+        host.write("/new", OWNER)
+        assert "tacit is the memory slot of this host" in answer("harp")
+        assert not kept("harp")
+        assert (
+            "## Memory Recall" not in host.write("And now?", OWNER).first.system
+        )  # of the host's own memory
+    finally:
+        host.openclaw("config", "unset", "plugins.slots.memory")
+    host.write("/new", OWNER)
+    assert eventually(lambda: bool(answer("flute")) and kept("flute"))

@@ -32,6 +32,16 @@ def test_a_persons_message_has_who_wrote_it_and_when() -> None:
     assert asked.body["channel"] == "telegram"
 
 
+@pytest.mark.parametrize(
+    ("slots", "holds"),
+    [({"memory": "tacit"}, True), ({"memory": "memory-core"}, False), (None, False), ("tacit", False)],
+)
+def test_a_request_tells_whether_the_hosts_memory_slot_is_ours(slots: object, holds: bool) -> None:
+    asked = openclaw.turn({"host": "openclaw", "session_key": DM, "text": "x", "slots": slots})
+    assert asked.get("holds_slot", False) is holds
+    assert "slots" not in asked
+
+
 def test_a_message_at_the_owners_own_command_line_is_a_users() -> None:
     assert told(user("hello", senderIsOwner=True))[0].body["role"] == "user"
 

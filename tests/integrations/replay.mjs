@@ -1,10 +1,10 @@
 // Loads the OpenClaw plugin as the host does and gives it recorded events, one after the other. Prints what each
-// hook answered, one JSON object a line. Usage: node replay.mjs PLUGIN CONFIG-JSON < events.jsonl
+// hook answered, one JSON object a line. Usage: node replay.mjs PLUGIN CONFIG-JSON HOST-CONFIG-JSON < events.jsonl
 import fs from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 
-const [plugin, config] = process.argv.slice(2);
+const [plugin, config, host] = process.argv.slice(2);
 const { default: made } = await import(pathToFileURL(path.join(plugin, "index.js")));
 const hooks = new Map();
 const said = [];
@@ -13,6 +13,7 @@ let tools = null;
 
 made.register({
   pluginConfig: JSON.parse(config),
+  config: JSON.parse(host),
   logger: { info: tell("info"), warn: tell("warn"), error: tell("error"), debug: tell("debug") },
   on: (name, handler) => hooks.set(name, handler),
   registerHook: (name, handler) => hooks.set(name, handler),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tacit.openclaw import packaged
 from tacit.store import spool
 from tests.conftest import eventually
 from tests.daemon.served import serving
@@ -55,10 +57,12 @@ def _key(row: Json) -> str:
     return str((row.get("ctx") or {}).get("sessionKey") or row["event"].get("sessionKey") or "")
 
 
-def replay(node: str, home: Path, rows: list[Json], **config: Any) -> list[Json]:
+def replay(node: str, home: Path, rows: list[Json], host: Json | None = None, **config: Any) -> list[Json]:
+    """`host`: its own config."""
     settings = {"home": str(home), "python": sys.executable, "deadlineMs": 5000, **config}
+    given = [json.dumps(settings), json.dumps(host or {})]
     done = subprocess.run(
-        [node, str(Path(__file__).parent / "replay.mjs"), str(PLUGIN), json.dumps(settings)],
+        [node, str(Path(__file__).parent / "replay.mjs"), str(PLUGIN), *given],
         input="".join(json.dumps(row) + "\n" for row in rows),
         capture_output=True,
         text=True,
@@ -242,3 +246,144 @@ def test_memory_tools_show_a_group_nothing_that_is_the_owners(node: str, owned: 
     assert "blue door" not in json.dumps(answers)
     assert "waits for the owner" in json.dumps(answers[2])
     assert not list((owned / "knowledge/journal").glob("*.md"))
+
+
+SLOT = {"plugins": {"slots": {"memory": "tacit"}}}
+
+
+def test_a_model_may_not_add_to_memory_while_the_hosts_memory_slot_is_ours(node: str, owned: Path) -> None:
+    asked = {"text": "The glaze is called Moss.", "slots": {"memory": "none"}, "holds_slot": False}
+    row = {"hook": "tool:tacit_remember", "event": asked, "ctx": {"sessionKey": DM, "agentId": "main"}}
+    look = {"hook": "tool:tacit_search", "event": {"query": "kiln room"}, "ctx": row["ctx"]}
+    before = {file: file.read_bytes() for file in (owned / "knowledge").rglob("*.md")}
+    with serving(owned):
+        answers = replay(node, owned, [row, row, row, row, look], SLOT)
+    said = [one["answer"]["content"][0]["text"] for one in answers[:5]]
+    assert all("Memory is read-only here, so nothing was added" in text for text in said[:4])
+    assert "blue door" in said[4]  # refusals are answers: the daemon is not left alone for them
+    assert {file: file.read_bytes() for file in (owned / "knowledge").rglob("*.md")} == before
+    config = owned / "memory-config.yaml"
+    config.write_text(config.read_text().replace("#read_only: null", "read_only: false"))
+    with serving(owned):
+        answers = replay(node, owned, [row], SLOT)
+    assert "Remembered in" in answers[0]["answer"]["content"][0]["text"]
+
+
+def test_a_model_cannot_say_whose_session_it_is(node: str, owned: Path) -> None:
+    asked: Json = {
+        "query": "spare key of the kiln room",
+        "session_key": "agent:main:main",
+        "run": {},
+        "host": None,
+    }
+    row = {"hook": "tool:tacit_search", "event": asked, "ctx": {"sessionKey": GROUP, "agentId": "main"}}
+    with serving(owned):
+        answers = replay(node, owned, [row])
+    assert "blue door" not in json.dumps(answers)
+
+
+def test_a_model_can_read_on_from_a_line(node: str, owned: Path) -> None:
+    asked = {"path": "knowledge/people/vera.md", "from": 3, "lines": 1}
+    row = {
+        "hook": "tool:tacit_read",
+        "event": asked,
+        "ctx": {"sessionKey": "agent:main:main", "agentId": "main"},
+    }
+    with serving(owned):
+        answers = replay(node, owned, [row])
+    assert answers[0]["answer"]["content"][0]["text"].startswith("Vera has the spare key")
+
+
+def settled(home: Path, name: str, value: str) -> None:
+    """With this setting instead of the starter's."""
+    config = home / "memory-config.yaml"
+    text = config.read_text()
+    assert f"#{name}: " in text
+    config.write_text(re.sub(rf"#{name}: .*", f"{name}: {value}", text, count=1))
+
+
+@pytest.mark.parametrize(("standing", "turn"), [("after", "before"), ("before", "after")])
+def test_standing_text_goes_to_the_system_prompt_and_what_is_found_to_the_turn(
+    node: str, owned: Path, standing: str, turn: str
+) -> None:
+    settled(owned, "lanes", "[runtime]")  # the host loads its own files, so who the agent is has to be said
+    (owned / "knowledge/identity/SOUL.md").write_text("# Soul\n\nI am Jules.\n")
+    places: Json = {"standingText": standing, "turnText": turn}
+    with serving(owned):
+        answers = replay(node, owned, asked("Who has the spare key of the kiln room?"), **places)
+    answer = next(one["answer"] for one in answers if one["hook"] == "before_prompt_build")
+    system = "appendSystemContext" if standing == "after" else "prependSystemContext"
+    user = "appendContext" if turn == "after" else "prependContext"
+    assert set(answer) == {system, user}
+    assert "I am Jules." in answer[system]
+    assert "blue door" in answer[user]
+    assert "blue door" not in answer[system]
+
+
+def test_an_agent_that_is_excluded_gets_no_memories(node: str, owned: Path) -> None:
+    settled(owned, "exclude_agents", "[main]")  # of inject or of capture, whichever stands first
+    config = owned / "memory-config.yaml"
+    config.write_text(config.read_text().replace("#exclude_agents: []", "exclude_agents: [main]"))
+    with serving(owned):
+        answers = replay(node, owned, asked("Who has the spare key of the kiln room?"))
+    assert given(answers) == ""
+    assert transcripts(owned) == ""
+
+
+HOOK = """
+import fs from "node:fs";
+const { default: handler } = await import(process.argv[2]);
+for (const event of JSON.parse(fs.readFileSync(0, "utf8"))) {
+  await handler(event);
+  console.log(JSON.stringify(event.context.bootstrapFiles ?? null));
+}
+process.exit(0);
+"""
+
+
+def fired(node: str, folder: Path, name: str, events: list[Json]) -> list[Any]:
+    """The list of files after each event, by a classic hook as an install puts it there."""
+    for file, data in packaged.hook(name).items():
+        (folder / file).write_bytes(data)
+    (folder / "fire.mjs").write_text(HOOK)
+    done = subprocess.run(
+        [node, str(folder / "fire.mjs"), str(folder / "handler.js")],
+        input=json.dumps(events), capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_the_classic_hook_adds_what_the_content_of_a_message_asks_for_once(
+    node: str, owned: Path, tmp_path: Path
+) -> None:
+    settings = {"home": str(owned), "deadlineMs": 5000}
+    cfg = {"hooks": {"internal": {"entries": {"ethos-context": settings}}}}
+    said = {"content": "Who has the spare key of the kiln room?", "channelId": "telegram"}
+    received: Json = {"type": "message", "action": "received", "sessionKey": DM,
+                      "context": {**said, "metadata": {"senderId": "111"}}}  # fmt: skip
+    context = {"cfg": cfg, "agentId": "main", "workspaceDir": "/w", "bootstrapFiles": []}
+    begins: Json = {"type": "agent", "action": "bootstrap", "sessionKey": DM, "context": context}
+    elsewhere = {**begins, "sessionKey": GROUP}
+    with serving(owned):
+        found = fired(node, tmp_path, "ethos-context", [received, elsewhere, begins, begins])
+    assert found[1] == []
+    assert [(file["name"], "blue door" in file["content"]) for file in found[2]] == [
+        ("ETHOS_CONTEXT.md", True)
+    ]
+    assert found[3] == []
+
+
+def test_the_classic_hook_reads_the_session_key_at_the_top_of_the_event(
+    node: str, owned: Path, tmp_path: Path
+) -> None:
+    cfg = {"hooks": {"internal": {"entries": {"aci-bootstrap": {"home": str(owned), "deadlineMs": 5000}}}}}
+    names = ("AGENTS.md", "SOUL.md", "USER.md", "MEMORY.md")
+    files = [{"name": name, "path": f"/w/{name}", "content": name, "missing": False} for name in names]
+    context = {"cfg": cfg, "agentId": "main", "workspaceDir": "/w", "bootstrapFiles": files}
+    event: Json = {"type": "agent", "action": "bootstrap", "context": context}
+    keys = ("agent:main:main", "agent:main:subagent:5", "no key at all")
+    with serving(owned):
+        found = fired(node, tmp_path, "aci-bootstrap", [{**event, "sessionKey": key} for key in keys])
+    assert [[Path(file["path"]).name for file in one] for one in found] == [
+        ["SOUL.md", "USER.md"], ["SOUL.md"], list(names),
+    ]  # fmt: skip

@@ -290,6 +290,12 @@ def test_two_processes_of_one_session_add_one_section(lanes: Lanes) -> None:
     assert len(markers) == len(set(markers)) == 8
 
 
+def test_a_memory_that_is_read_only_gets_no_daily_section_and_the_receipt_says_so(lanes: Lanes) -> None:
+    told = lanes(lanes="[daily]", settings="memory: {read_only: true}\n")
+    assert [(notice.code, "memory.read_only" in notice.text) for notice in told] == [("daily-lane", True)]
+    assert lanes.page() == ""
+
+
 # Whole turns
 
 LANES = "inject: {deadline_ms: 60000, lanes: [runtime, file, daily]}\n"

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tacit.errors import UsageError
+from tacit.errors import ReadOnly, UsageError
 from tacit.memory import Memory
 from tacit.memory.remember import LONGEST, remember
 from tacit.model.notes import Remembered
 from tacit.store import proposals
+from tacit.store.home import CONFIG
 from tests.memory.homes import opened, write
 
 NOW = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
@@ -78,6 +79,33 @@ def test_a_session_that_is_not_the_owners_only_proposes(memory: Memory) -> None:
     [waiting] = proposals.waiting(memory.home)
     assert waiting.changes[0].text == "The group likes Moss."
     assert waiting.changes[0].trust == "other"
+
+
+@pytest.mark.parametrize("key", ["agent:main:main", GROUP])
+@pytest.mark.parametrize(
+    ("text", "holds_slot", "said"),
+    [
+        ("memory: {read_only: true}\n", False, "memory.read_only in memory-config.yaml is true"),
+        ("memory: {read_only: true}\n", True, "memory.read_only in memory-config.yaml is true"),
+        ("", True, "tacit is the memory slot of this host"),
+    ],
+)
+def test_a_memory_that_is_read_only_takes_no_line_and_no_proposal(
+    home: Path, key: str, text: str, holds_slot: bool, said: str
+) -> None:
+    (home / CONFIG).write_text(text)
+    memory = opened(home, lambda: NOW)
+    with pytest.raises(ReadOnly, match=said):
+        remember(memory, "The glaze is Moss.", "memory", memory.profile_of(key), holds_slot=holds_slot)
+    assert "Moss" not in (home / "knowledge/memory/MEMORY.md").read_text()
+    assert proposals.waiting(memory.home) == []
+
+
+def test_an_owner_can_let_agents_add_to_memory_in_the_slot_too(home: Path) -> None:
+    (home / CONFIG).write_text("memory: {read_only: false}\n")
+    memory = opened(home, lambda: NOW)
+    profile = memory.profile_of("agent:main:main")
+    assert remember(memory, "The glaze is Moss.", "", profile, holds_slot=True).path == JOURNAL
 
 
 def test_many_at_once_lose_no_line(memory: Memory) -> None:

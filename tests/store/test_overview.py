@@ -236,7 +236,9 @@ def _listed(value: object) -> object:
 
 def test_the_defaults_and_the_lanes_are_those_of_the_config() -> None:
     assert in_force("") == SETTINGS
-    assert {name.partition(".")[2] for name in SETTINGS} == {"enabled", "lanes", "exclude_agents"}
+    assert {name.partition(".")[2] for name in SETTINGS} == {
+        "enabled", "lanes", "exclude_agents", "read_only",
+    }  # fmt: skip
     assert in_force(f"inject:\n  lanes: [{', '.join(LANES)}]\n") is not None
     assert Config().inject.lanes == ("bootstrap", "runtime")
 
@@ -256,6 +258,9 @@ PLAIN = [
     "inject: {enabled: false}\n",
     "inject: { exclude_agents: [a, b-c], deadline_ms: 300, lanes: [file] }  # mine\ncapture: {}\n",
     "capture: {exclude_agents: [], enabled: true}\n",
+    "memory:\n  read_only: true\n",
+    "memory: {read_only: false}\ninject:\n  enabled: true\n",
+    "memory:\n  read_only: null  # as it comes\n",
 ]
 
 
@@ -267,6 +272,9 @@ def test_plain_settings_are_read_at_a_glance(text: str) -> None:
 
 NOT_PLAIN = [
     "inject: {enabled: no}\n",
+    "memory:\n  read_only: yes\n",
+    "memory:\n  read_only:\n",
+    "memory: {read_only: [true]}\n",
     "inject: {enabled: false,}\n",
     "inject: {enabled: false, enabled: true}\n",
     "inject: {enabled:false}\n",
