@@ -27,6 +27,7 @@ bench: $(READY)
 
 docs: $(READY)
 	@$(BIN)/python -m tacit.cli.reference > docs/cli.md
+	@$(BIN)/python -m tacit.cli.snippets docs/snippets
 
 # Exact versions with hashes and no address, for every supported Python.
 lock:

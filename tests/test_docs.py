@@ -13,6 +13,7 @@ import pytest
 from tacit.cli.main import COMMANDS
 from tacit.cli.receipt import SKIPPED
 from tacit.sessions.guard import Skip
+from tests.commands import commands, fault
 
 ROOT = Path(__file__).parent.parent
 
@@ -28,6 +29,13 @@ def test_the_command_reference_is_what_make_docs_writes() -> None:
 def test_every_command_is_in_the_reference() -> None:
     text = (ROOT / "docs" / "cli.md").read_text()
     assert [name for name in COMMANDS if f"## tacit {name}\n" not in text] == []
+
+
+def test_every_command_and_option_that_a_page_names_exists() -> None:
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")]
+    named = [(page.name, one) for page in pages for one in commands(page.read_text())]
+    assert len(named) > 100
+    assert [(page, one, fault(one)) for page, one in named if fault(one)] == []
 
 
 def test_links_between_the_docs_lead_somewhere() -> None:

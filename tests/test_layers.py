@@ -25,6 +25,7 @@ ROWS = {
     "embed": 3,
     "llm": 3,
     "starter": 3,
+    "cards": 3,
     "capture": 4,
     "hosts": 4,
     "search": 4,

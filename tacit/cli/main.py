@@ -27,6 +27,7 @@ COMMANDS = {
     "serve": "keep a home warm: one process that answers hosts and does the work that is due",
     "stop": "end `tacit serve`",
     "explain-session": "what a session key means, which rule it gets and what it may see",
+    "skills": "cards and snippets that tell agents how to use memory",
     "forget": "remove a passage, a session or an origin from files, index and history",
     "wisdom": "turn lessons into the wisdom section of SOUL.md: draft, check, approve, promote",
     "run": "do the work that is due: commit, tag, prune",

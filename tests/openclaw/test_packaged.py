@@ -13,7 +13,7 @@ from tacit.openclaw.settings import HOOKS, ID
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_wheel_has_the_plugin_the_hooks_and_the_probe(tmp_path: Path) -> None:
+def test_the_wheel_has_the_plugin_the_hooks_the_probe_and_the_cards(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
@@ -25,7 +25,9 @@ def test_the_wheel_has_the_plugin_the_hooks_and_the_probe(tmp_path: Path) -> Non
         if file.is_file()
     }
     assert len(wanted) > 12
-    assert wanted <= names
+    cards = {f"tacit/{file.relative_to(ROOT)}" for file in ROOT.glob("skills/*/SKILL.md")}
+    assert len(cards) > 2
+    assert wanted | cards <= names
 
 
 def test_a_hook_is_whole_by_itself() -> None:
@@ -36,6 +38,12 @@ def test_a_hook_is_whole_by_itself() -> None:
         assert imported
         assert set(imported) <= set(files)
         assert f"name: {name}\n" in files["HOOK.md"].decode()
+
+
+def test_a_hook_names_the_events_that_the_host_calls_it_for() -> None:
+    heads = {name: packaged.hook(name)["HOOK.md"].decode() for name in HOOKS}
+    assert '"events": ["agent:bootstrap"]' in heads["aci-bootstrap"]
+    assert '"events": ["message:received", "agent:bootstrap"]' in heads["ethos-context"]
 
 
 def test_the_plugin_has_the_id_that_settings_name_and_a_version() -> None:
