@@ -102,6 +102,22 @@ def test_a_replay_on_a_grown_workspace_reaches_the_aims_and_logs_nothing(
     assert list(receipts.of_session(memory.home, None)) == []
 
 
+def test_what_is_loaded_does_not_grow_with_the_workspace(memory: Memory, tmp_path: Path) -> None:
+    grow(tmp_path)
+    before = {row.kind: row for row in baseline.rows(memory, tmp_path, Limits(10**6, 10**7))}
+    for name in ("MEMORY.md", "AGENTS.md", "TOOLS.md"):
+        (tmp_path / name).write_text((tmp_path / name).read_text() * 4)
+    for number in range(300):
+        (tmp_path / "memory" / f"2025-{number % 12 + 1:02}-{number % 28 + 1:02}-{number}.md").write_text(
+            "- A day.\n"
+        )
+    after = {row.kind: row for row in baseline.rows(memory, tmp_path, Limits(10**6, 10**7))}
+    assert {kind: row.files for kind, row in after.items()} == {
+        kind: row.files for kind, row in before.items()
+    }
+    assert after["main"].bulk > 2 * before["main"].bulk
+
+
 def test_a_report_of_the_host_is_read_with_the_tokens_of_its_files(tmp_path: Path) -> None:
     (tmp_path / "MEMORY.md").write_text("word " * 100 + "\n")
     (tmp_path / "SOUL.md").write_text("I am calm.\n")

@@ -7,6 +7,7 @@ from typing import Any
 
 from tacit.openclaw.plan import Key, changes, hook_keys, patch, plugin_keys
 from tacit.openclaw.restore import is_as_before, leftovers, undone
+from tacit.openclaw.settings import ENTRY, HOOKS
 
 BEFORE = b"// mine\n{ gateway: { port: 1 }, plugins: { allow: ['other'] }, }\n"
 ADDED: dict[str, Any] = {
@@ -56,6 +57,16 @@ def test_the_patch_holds_what_is_missing_and_nothing_that_is_there() -> None:
     shown = [line for key in keys for line in key.lines()]
     assert '- plugins.entries.tacit.config.home = "/old"' in shown
     assert '+ plugins.entries.tacit.config.home = "/h"' in shown
+
+
+def test_an_install_sets_its_own_entry_and_nothing_else() -> None:
+    assert {path.rpartition(".")[0] for path in plugin_keys("/h", "/p")} == {
+        ENTRY, f"{ENTRY}.hooks", f"{ENTRY}.config",
+    }  # fmt: skip
+    assert sorted(hook_keys("/h")) == sorted(
+        ["hooks.internal.enabled"]
+        + [f"hooks.internal.entries.{name}.{key}" for name in HOOKS for key in ("enabled", "home")]
+    )
 
 
 def test_a_second_look_at_what_was_set_finds_nothing_missing() -> None:
