@@ -455,9 +455,9 @@ class Memory:
         `history`: the conversation so far, as turns, dictionaries or pairs of role and text. `event`: a
         webhook or a schedule that began the turn. `paths`: files that tools touched. `wake`: topics asked
         for by name. `sender`: who wrote the message, as the host spells it. `trigger`: what began the run
-        (user, heartbeat, cron). `tool`: on whose behalf the host asks, where it is a tool. `keeps_text`: False
-        where the conversation does not keep what its turns were given; then it may be given again. `seconds`:
-        the time there is, instead of inject.deadline_ms.
+        (user, heartbeat, cron). `tool`: on whose behalf the host asks, where it is a tool. `keeps_text`:
+        False where the conversation does not keep what its turns were given; then it may be given again.
+        `seconds`: the time there is, instead of inject.deadline_ms.
         """
         return self.turns.take(
             message,

@@ -7,6 +7,7 @@ and after the install are kept apart by when they were made: those from before a
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -31,7 +32,7 @@ STORED = "baseline.json"
 KEYS = ("agent:main:tacit-baseline", "agent:main:tacit-probe")  # sessions that are nobody's conversation
 _HEAD = "Context that OpenClaw loads by itself"
 _LARGEST = 2 * 1024 * 1024
-_SESSIONS = 200  # that the host is asked about, the newest
+_SESSIONS = 200  # that the host is asked about at least, the newest
 
 
 class Reported(NamedTuple):
@@ -69,10 +70,14 @@ def reports(host: Host, installed: str, owners: Sequence[str]) -> Iterator[Repor
 
 
 def told(host: Host) -> list[tuple[str, Mapping[str, Any]]]:
-    """The sessions that a running host knows and its report of each, the newest first."""
+    """The sessions that a running host knows and its report of each, the newest first.
+
+    The host answers the same question from a cache for half a minute, so it is never asked the same twice.
+    """
     if host.command is None or not host.is_serving():
         return []
-    asked = json.dumps({"includeContextWeight": True, "agentScope": "all", "limit": _SESSIONS})
+    limit = _SESSIONS + secrets.randbelow(_SESSIONS)
+    asked = json.dumps({"includeContextWeight": True, "agentScope": "all", "limit": limit})
     said = host.command.json("gateway", "call", "sessions.usage", "--params", asked, "--json")
     newest = sorted(said.get("sessions") or [], key=lambda one: -int(one.get("updatedAt") or 0))
     return [(str(one.get("key") or ""), one.get("contextWeight") or {}) for one in newest]

@@ -79,7 +79,7 @@ def test_the_main_session_gets_memories_and_the_next_turn_has_them_once(gateway:
     assert answer in first.first.user
     second = gateway.host.agent(f"{question} Once more, please.", "agent:main:main")
     assert second.first.user.count(answer) == 1
-    assert second.first.everything.count(answer) == 1  # the host kept nothing of what the first turn was given
+    assert second.first.everything.count(answer) == 1  # the host kept nothing of the first turn's
 
 
 def test_a_job_and_a_heartbeat_get_their_instructions(gateway: Gateway) -> None:
