@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from tacit.app import load_config, open_home, open_workspace
-from tacit.errors import DraftRefused, UsageError
+from tacit.app import choose_files, open_home, open_workspace
+from tacit.errors import DraftRefused, HostError, UsageError
 from tacit.lifecycle.soul import INSTRUCTIONS, instructs, with_instruction, without_instruction
-from tacit.openclaw.phases import backups, conditions, criteria, entering, report, rollback, stages
+from tacit.openclaw import baseline, find, packaged, plan
+from tacit.openclaw.baseline import Reported
+from tacit.openclaw.listing import Loaded
+from tacit.openclaw.phases import backups, conditions, criteria, entering, prompts, report, rollback, stages
 from tacit.openclaw.phases.conditions import Condition
 from tacit.openclaw.phases.entering import Doing
 from tacit.openclaw.phases.migration import EVIDENCE, Migration
@@ -264,10 +269,6 @@ def test_a_missing_instruction_becomes_a_draft_that_an_owner_approves(migration:
 # ---------------------------------------------------------------- going back
 
 
-def files_of(tacit: Tacit, migration: Migration) -> str:
-    return load_config(migration.memory.home).config.inject.files
-
-
 def test_the_whole_goes_back_byte_for_byte_and_removes_what_was_not_there(
     migration: Migration, tacit: Tacit
 ) -> None:
@@ -280,7 +281,7 @@ def test_the_whole_goes_back_byte_for_byte_and_removes_what_was_not_there(
     rollback.done(migration, back, "Ines")
     assert {name: (migration.place.root / name).read_bytes() for name in before} == before
     assert not (migration.place.root / COMPACT).exists()
-    assert files_of(tacit, migration) == "host"
+    assert migration.files == "host"
     assert migration.standing.phase == "none"
     assert migration.place.standing(ARTEFACTS["soul"]).state != "promoted"
     with pytest.raises(UsageError, match="nothing to take back"):
@@ -299,7 +300,7 @@ def test_newer_work_is_not_overwritten_and_a_plan_with_it_does_nothing(
     with pytest.raises(DraftRefused, match="newer work would be lost"):
         rollback.done(migration, back, "Ines")
     assert texts(migration) == before
-    assert (files_of(tacit, migration), migration.standing.phase) == ("rules", "2")
+    assert (migration.files, migration.standing.phase) == ("rules", "2")
     forced = rollback.planned(migration, "0a", force=True)
     kept = rollback.done(migration, forced, "Ines", force=True)
     assert soul.read_text() == grown.SOUL
@@ -393,3 +394,161 @@ def test_a_check_is_recorded_and_what_fails_begins_the_watch_anew(migration: Mig
     (migration.place.root / report.REPORT).write_text("mine")
     report.check(migration)
     assert (migration.place.root / report.REPORT).read_text() == "mine"
+
+
+# ---------------------------------------------------------------- what the host reports
+
+
+def loaded(kind: str, key: str, **files: int) -> Reported:
+    found = tuple(Loaded(f"{name}.md", size * 4, size * 4, size) for name, size in files.items())
+    return Reported(kind, key, NOW.isoformat(), found, is_before=False)
+
+
+_RIGHT = {
+    "direct": loaded("direct", "agent:main:telegram:direct:111", SOUL=215, USER=90, TOOLS_COMPACT=295),
+    "topic": loaded("topic", "agent:main:telegram:group:1:topic:7", SOUL=205, TOOLS_COMPACT=295),
+    "enriched topic": loaded(
+        "enriched topic", "agent:main:telegram:group:1:topic:15", SOUL=205, TOOLS_COMPACT=295
+    ),
+    "group": loaded("group", "agent:main:telegram:group:1", SOUL=205, TOOLS_COMPACT=295),
+    "subagent": loaded("subagent", "agent:main:subagent:1", SOUL=205),
+    "cron": loaded("cron", "agent:main:cron:1", SOUL=205, HEARTBEAT=30),
+}
+
+
+@pytest.fixture
+def second(migration: Migration, tacit: Tacit) -> Migration:
+    """In phase 2, with a topic that a rule names."""
+    rule = '{type: forum_topic, topic: "15", token_budget: 4096}'
+    (tacit.home / "memory-config.yaml").write_text(f"{OPTIONS}sessions:\n  rules:\n    - {rule}\n")
+    began(migration, "0a", "0b", "1", "2")
+    return replace(migration, memory=open_home(tacit.home, recover=False))
+
+
+def judged(migration: Migration, reports: Mapping[str, Reported]) -> dict[str, tuple[str, str]]:
+    found = criteria.all_of(criteria.Seen(migration, reports, is_serving=True))
+    return {one.name: (one.verdict, "\n".join(one.evidence)) for one in found}
+
+
+def test_a_host_that_loads_what_it_should_passes(second: Migration) -> None:
+    found = judged(second, _RIGHT)
+    assert {name: found[name][0] for name in ("AC-1a", "AC-1b", "AC-2", "AC-4", "AC-5")} == dict.fromkeys(
+        ("AC-1a", "AC-1b", "AC-2", "AC-4", "AC-5"), "PASS")  # fmt: skip
+    assert "SOUL.md 205, TOOLS_COMPACT.md 295; 500 tokens by the host's report" in found["AC-1a"][1]
+
+
+@pytest.mark.parametrize(
+    ("place", "wrong", "name", "told"),
+    [
+        ("topic", {"SOUL": 206, "TOOLS_COMPACT": 295}, "AC-1a", "501 tokens are more than 500"),
+        ("enriched topic", {"SOUL": 100, "TOOLS_COMPACT": 100, "OPS": 1}, "AC-1b", "not wanted: OPS.md"),
+        ("direct", {"SOUL": 210, "USER": 96, "TOOLS_COMPACT": 295}, "AC-2", "601 tokens are more than 600"),
+        ("direct", {"SOUL": 1, "USER": 1, "TOOLS_COMPACT": 1, "MEMORY": 1}, "AC-2", "not wanted: MEMORY.md"),
+        ("subagent", {"SOUL": 1, "TOOLS_COMPACT": 1}, "AC-4", "not wanted: TOOLS_COMPACT.md"),
+        ("cron", {"SOUL": 1}, "AC-5", "agent:main:cron:1 should load HEARTBEAT.md, SOUL.md"),
+    ],
+)
+def test_a_host_that_loads_something_else_fails(
+    second: Migration, place: str, wrong: Mapping[str, int], name: str, told: str
+) -> None:
+    found = judged(second, {**_RIGHT, place: loaded(place, _RIGHT[place].key, **wrong)})
+    assert found[name][0] == "FAIL"
+    assert told in found[name][1]
+
+
+def test_a_kind_of_session_that_nobody_has_seen_blocks_and_no_more(second: Migration) -> None:
+    found = judged(second, {place: one for place, one in _RIGHT.items() if place != "cron"})
+    assert found["AC-5"][0] == "BLOCKED"
+    assert "no cron session since phase 2 was entered" in found["AC-5"][1]
+
+
+def test_which_criterion_a_session_tells_about_goes_by_its_rule(second: Migration) -> None:
+    keys = {one.key: place for place, one in _RIGHT.items()}
+    assert {key: criteria.place_of(second, key) for key in keys} == keys
+    assert criteria.place_of(second, "agent:main:telegram:direct:222") == ""  # a stranger's
+
+
+# ---------------------------------------------------------------- questions
+
+
+def talk(migration: Migration, key: str, question: str, answer: str, read: str = "", hours: int = 1) -> None:
+    at = NOW + timedelta(hours=hours)
+    with migration.memory.session(key, "main", started=at) as session:
+        session.message("user", question, at)
+        if read:
+            session.tool("read", f"path={read}", "…", at)
+        session.message("agent", answer, at)
+
+
+def test_a_question_passes_by_what_reached_the_agent_and_what_it_said(second: Migration) -> None:
+    direct, topic = "agent:main:telegram:direct:111", "agent:main:telegram:group:1:topic:7"
+    decided, shakedown, forge = second.memory.config.openclaw.memory_prompts
+    talk(second, direct, decided, "A large remote one only for customer letters.", MEMORY)
+    talk(second, direct, shakedown, "I do not know.", MEMORY)
+    talk(second, direct, forge, "Forge was set up on 2026-08-20.")  # a guess: nothing reached it
+    talk(second, topic, "What port does Mission Control run on?", "It has 3310.", TOOLS)
+    found = {one.prompt: one for one in prompts.seen(
+        second.memory, second.place, criteria.memory_prompts(second), prompts.OWNERS_OWN, "")}  # fmt: skip
+    assert {prompt: one.verdict for prompt, one in found.items()} == {
+        decided: "PASS", shakedown: "FAIL", forge: "FAIL"}  # fmt: skip
+    assert "the answer has nothing of it: “I do not know.”" in found[shakedown].told
+    assert "no file with an answer reached the agent" in found[forge].told
+    asked = prompts.seen(second.memory, second.place, criteria.topic_prompts(second), ("forum_topic",), "")
+    assert [one.verdict for one in asked] == ["BLOCKED", "PASS", "BLOCKED"]
+    assert judged(second, _RIGHT)["AC-3"][0] == "FAIL"
+    assert judged(second, _RIGHT)["AC-9"][0] == "BLOCKED"
+
+
+def test_asking_again_takes_the_place_of_an_answer_that_failed(second: Migration) -> None:
+    direct = "agent:main:telegram:direct:111"
+    for prompt, answer in zip(
+        second.memory.config.openclaw.memory_prompts,
+        ("Customer letters go to the remote one.", "Fourteen of sixteen checks.", "Set up on 2026-08-20."),
+        strict=True,
+    ):
+        talk(second, direct, prompt, answer, MEMORY, hours=2)
+        talk(second, direct, prompt, "No idea.")
+    assert judged(second, _RIGHT)["AC-3"][0] == "PASS"
+
+
+# ---------------------------------------------------------------- a host that is installed
+
+
+def with_host(migration: Migration, folder: Path) -> Migration:
+    """Its files, and no command."""
+    state = folder / ".openclaw"
+    shutil.copytree(
+        packaged.folder(), state / "extensions" / "tacit", ignore=shutil.ignore_patterns("node_modules")
+    )
+    keys = {key.path: key.after for key in plan.changes({}, plan.plugin_keys("/h", "/py"))}
+    (state / "openclaw.json").write_text(json.dumps({"gateway": {"port": 1}, **plan.patch(keys)}))
+    return replace(migration, host=find.find({"HOME": str(folder), "PATH": ""}))
+
+
+@pytest.mark.parametrize(("names", "files"), [(("SOUL", "MEMORY"), "without-memory"), (("SOUL",), "host")])
+def test_memory_leaves_the_hosts_list_only_if_it_is_in_it(
+    migration: Migration, tmp_path: Path, names: Sequence[str], files: str
+) -> None:
+    (migration.place.root / SOUL).write_text("# Soul\n\nI am Jules.\n")
+    migration = with_host(migration, tmp_path / "person")
+    choose_files(migration.memory.home, "host")
+    before = loaded("main", "agent:main:main", **dict.fromkeys(names, 10))._replace(is_before=True)
+    baseline.store(migration.memory.home, [before], NOW.isoformat(), "2026.9.6")
+    began(migration, "0a")
+    said: list[str] = []
+    entering.enter(Doing(migration, "Ines", said.append), "1")
+    assert migration.files == files
+    assert migration.place.standing(ARTEFACTS["lines"]).state == "waiting"  # the instruction, either way
+    assert (f"The host does not load {MEMORY}" in said[0]) == (files == "host")
+
+
+def test_the_first_phase_needs_tacit_in_the_host(migration: Migration, tmp_path: Path) -> None:
+    began(migration, "0a", "0b")
+    with pytest.raises(HostError, match="no OpenClaw on this machine"):
+        entering.enter(Doing(migration, "Ines", lambda _: None), "1")
+    migration = with_host(migration, tmp_path / "person")
+    assert migration.host is not None
+    shutil.rmtree(migration.host.plugin)
+    with pytest.raises(UsageError, match="tacit openclaw install"):
+        entering.enter(Doing(migration, "Ines", lambda _: None), "1")
+    assert (migration.standing.phase, migration.standing.entering) == ("0b", "1")

@@ -96,13 +96,24 @@ def seen(
     memory: Memory, place: Place, prompts: Mapping[str, tuple[str, ...]], types: Collection[str], since: str
 ) -> list[Asked]:
     """Each question the last time it was asked in such a session. `prompts`: which files have the answer."""
-    found = {prompt: Asked(prompt, "") for prompt in prompts}
+    last: dict[str, _Place] = {}
     for key, path, turns in _talks(memory, types, since):
         for at, turn in enumerate(turns):
             prompt = _prompt_of(turn, prompts, since)
-            if prompt:
-                found[prompt] = _outcome(memory, place, prompt, prompts[prompt], key, path, turns[at:])
-    return list(found.values())
+            if prompt and (prompt not in last or turn.at >= last[prompt].turns[0].at):
+                last[prompt] = _Place(key, path, turns[at:])
+    return [
+        _outcome(memory, place, prompt, files, last[prompt]) if prompt in last else Asked(prompt, "")
+        for prompt, files in prompts.items()
+    ]
+
+
+class _Place(NamedTuple):
+    """Where a question was asked, with all that was said from there on."""
+
+    key: str
+    path: str
+    turns: Sequence[Turn]
 
 
 def _talks(memory: Memory, types: Collection[str], since: str) -> Iterator[tuple[str, str, Sequence[Turn]]]:
@@ -125,19 +136,11 @@ def _prompt_of(turn: Turn, prompts: Collection[str], since: str) -> str:
     return next((one for one in prompts if fold(one) == said), "")
 
 
-def _outcome(
-    memory: Memory,
-    place: Place,
-    prompt: str,
-    files: tuple[str, ...],
-    key: str,
-    path: str,
-    turns: Sequence[Turn],
-) -> Asked:
-    asked, answer = turns[0], _answer(turns[1:])
+def _outcome(memory: Memory, place: Place, prompt: str, files: tuple[str, ...], where: _Place) -> Asked:
+    asked, answer = where.turns[0], _answer(where.turns[1:])
     reply = "\n".join(one.text for one in answer if isinstance(one, Message) and one.role == "agent")
-    reached = {**_given(memory, key, prompt, asked.at, files), **_read(answer, files)}
-    best = Asked(prompt, f"{path}:{asked.line}", reply=reply)
+    reached = {**_given(memory, where.key, prompt, asked.at, files), **_read(answer, files)}
+    best = Asked(prompt, f"{where.path}:{asked.line}", reply=reply)
     for file, how in reached.items():
         shared = tuple(_shared(place.read(file) or "", prompt, reply))
         if not best.file or len(shared) > len(best.shared):
