@@ -29,8 +29,8 @@ from zlib import crc32
 
 from tacit.model.topics import Similarity, Topic, Trigger
 from tacit.text import words
+from tacit.text.forms import EVERYDAY, forms_of, words_of
 from tacit.text.mood import agreement, mood
-from tacit.text.stopwords import STOPWORDS
 
 LONGEST = 20_000  # characters of a message or a topic that count
 LONGEST_PATTERN = 1_000
@@ -43,36 +43,6 @@ _UNKNOWN_PAIR = 0.2  # half of the pairs of letters are no words
 _SPARE = 0.7  # of a rare word, as if each message had it besides: one word alone says little
 _COMPOUND = 0.7  # how much a word counts that was found inside a longer one
 _BINS = 128
-
-# Said in messages about anything, in lower case and whole.
-_EVERYDAY = """
-able actually add again ago already always another anyone anything around ask away back bad best better
-big bit call came can't change check come day days different done easy end even ever every everyone
-everything fact feel fine find first five four friday gave get gets getting give go goes going gone good
-got great guess happen hard hello help hey hi hope hour idea important instead keep kind know last late
-later least left less like list little long look lot made main make maybe mean minute mind monday month
-morning move name need never new next nice night nine now number off often old once open part people
-place plan point possible problem put question quick quickly quite read ready really right run said
-saturday saw say second see seem send sent set show side small someone something soon sorry sort start
-still stop stuff sunday sure take talk tell thank thanks thing things think thought three thursday time
-today together tomorrow tonight took tried try tuesday turn two use used using wait want wanted way
-wednesday week weekend well went whole without wonder word work works world write wrong year yesterday
-instructions context notes note
-abend alle allem alles also andere anderen bald bitte brauche brauchen bringen danke dabei dafür dazu
-eigentlich einfach einmal erst etwas euro fertig frau herr finden frage fragen ganz gar geben geht gehen
-genau gern gerne gestern gibt gut gute guten hallo heute hilfe kommen kommt lassen leider machen macht
-mal mehr mit montag morgen muss nächste nächsten neu neue neuen nichts nie oft sagen sagt schon
-schreiben schreib sehen seite stunde tag tage vielleicht viel viele vielen welt weiß wirklich wissen
-woche wochen zeit zwei
-"""
-# Two letters of scripts without spaces that say as little.
-_EVERYDAY_PAIRS = """
-今天 明天 昨天 现在 时候 时间 一下 一个 一些 可以 需要 知道 怎么 什么 这个 那个 帮我 帮忙 谢谢 大家 没有
-不是 因为 所以 如果 还是 就是 已经 以后 之前 觉得 问题 事情 东西 今日 明日 昨日 時間 教え お願 願い 思い
-思う 何か 自分 場合 質問 大丈 丈夫 必要 一緒 週末 先週 来週 今週 午前 午後 最近 本当 少し 出来 下周 上周
-晚上 早上 下午
-"""
-_FORM_WORDS = re.compile(r"[ぁ-ゟー]+|.*[的了吗呢吧我你您他她们这那么些很也都就].*")
 
 # Chosen on half of tests/data/topic_messages.jsonl, so that 0.15 is plausible, 0.2 likely and 0.3 sure.
 _TFIDF, _BM25, _JACCARD, _NGRAMS = 0.5, 0.6, 0.2, 0.1
@@ -112,12 +82,12 @@ class SimilarityScorer:
         chosen = self._chosen(candidates)
         if not chosen:
             return {}
-        tokens = _tokens(text[:LONGEST])
+        tokens = words_of(text[:LONGEST])
         said = self._said(_features(tokens, text[:LONGEST]))
         cosine, found, shared = self._compared(said)
         alike = self._alike(*_sketch(tokens))
         felt = mood(text) if any(self._moods[nth] for nth in chosen) else 0.0
-        telling = sum(term not in _COMMON for term in said)
+        telling = sum(term not in EVERYDAY for term in said)
         measured: dict[str, Similarity] = {}
         for nth in chosen:
             union = telling + len(self._profiles[nth].head) - shared[nth]
@@ -173,7 +143,7 @@ class SimilarityScorer:
         return [value / sqrt(length) for value in cosine], [value / most for value in found], shared
 
     def _unknown(self, term: str) -> float:
-        if term in _COMMON:
+        if term in EVERYDAY:
             return _UNKNOWN * _EVERYDAY_RARITY
         return self._rarest * (_UNKNOWN_PAIR if words.unspaced(term) else _UNKNOWN)
 
@@ -209,7 +179,7 @@ def _rarities(profiles: Sequence[_Profile]) -> dict[str, float]:
         for term, count in profile.counts.items():
             weight[term] = weight.get(term, 0.0) + count
     kept = sorted(having, key=lambda term: (-weight[term], term))[:MOST_FEATURES]
-    return {term: _rarity(len(profiles), having[term], term in _COMMON) for term in kept}
+    return {term: _rarity(len(profiles), having[term], term in EVERYDAY) for term in kept}
 
 
 def _postings(profiles: Sequence[_Profile], rarity: Mapping[str, float]) -> dict[str, list[_Posting]]:
@@ -256,17 +226,17 @@ def _profile(texts: _Texts) -> _Profile:
     counts: dict[str, float] = {}
     head: set[str] = set()
     for text, weight in zip(texts, (_HEAD, _ABOUT, _BODY), strict=True):
-        features = list(_features(_tokens(text), text))
+        features = list(_features(words_of(text), text))
         if weight == _HEAD:
             features = list(dict.fromkeys(features))  # who lists every form of a word means it once
         if weight == _BODY:
-            features = [feature for feature in features if feature not in _COMMON]
+            features = [feature for feature in features if feature not in EVERYDAY]
         else:
             head.update(features)
         for feature in features:
             counts[feature] = counts.get(feature, 0.0) + weight
-    sketch, filled = _sketch(_tokens(f"{texts.head}\n{texts.about}"))
-    return _Profile(counts, frozenset(head - _COMMON), sketch, filled, sum(counts.values()))
+    sketch, filled = _sketch(words_of(f"{texts.head}\n{texts.about}"))
+    return _Profile(counts, frozenset(head - EVERYDAY), sketch, filled, sum(counts.values()))
 
 
 _BOTH_CASES = re.compile(r"\[(\w)\w\]")  # [Pp]ull
@@ -303,74 +273,26 @@ def _moods(topic: Topic) -> tuple[str, ...]:
 
 # Words.
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-
-
-def _tokens(text: str) -> list[str]:
-    """The words as they are written, in lower case, without those too common to look for."""
-    found = _WORD.findall(words.clean(text).casefold().replace("’", "'"))
-    return [token for token in found if token not in STOPWORDS and not token.isdecimal()]
-
 
 def _features(tokens: Iterable[str], text: str) -> Iterator[str]:
     for token in tokens:
-        yield from _forms(token)
+        yield from forms_of(token)
     plain = words.clean(text)
     for alias in words.aliases(plain):
         yield alias.word
     for part in words.camel_parts(plain):
-        yield from _forms(part.casefold())
-
-
-@lru_cache(maxsize=16_384)
-def _forms(token: str) -> tuple[str, ...]:
-    """A token as it is compared: pairs where no spaces are written, else without accents and endings."""
-    if words.unspaced(token):
-        pairs = words.term(token).split()
-        return tuple(pair for pair in pairs if len(pair) > 1 and not _FORM_WORDS.fullmatch(pair))
-    bare = token.removesuffix("'s")
-    return (_stem(words.fold(bare)),) if len(bare) > 1 and bare not in STOPWORDS else ()
-
-
-_VOWEL = re.compile("[aeiouy]")
-# Endings of English and German words, and how many letters must stay. The same is done to both sides, so
-# it need not be right, only the same for the forms of one word.
-_SUFFIXES = (
-    ("ments", 4), ("ment", 4), ("ings", 3), ("ing", 3), ("ies", 3), ("ied", 3), ("ung", 5), ("es", 3),
-    ("ed", 3), ("en", 4), ("em", 4), ("e", 3), ("s", 2), ("n", 5),
-)  # fmt: skip
-
-
-def _stem(word: str) -> str:
-    before = ""
-    while word != before:
-        before, word = word, _shorter(word)
-    if word.endswith("y"):
-        word = f"{word[:-1]}i"
-    return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
-
-
-def _shorter(word: str) -> str:
-    for suffix, least in _SUFFIXES:
-        rest = len(word) - len(suffix)
-        if rest >= least and word.endswith(suffix) and (suffix == "s" or _VOWEL.search(word, 0, rest)):
-            if word.endswith("ss"):
-                return word
-            return f"{word[:rest]}i" if suffix in ("ies", "ied") else word[:rest]
-    return word
+        yield from forms_of(part.casefold())
 
 
 def _part(term: str, known: Collection[str]) -> str:
     """The longest known word that a compound begins or ends with: `rechnung` in `rechnungsnummer`."""
     for length in range(len(term) - 4, 4, -1):
         for part in (term[:length], term[-length:]):
-            if part in known and part not in _COMMON:
+            if part in known and part not in EVERYDAY:
                 return part
     return ""
 
 
-_COMMON = frozenset(form for word in _EVERYDAY.split() for form in _forms(word))
-_COMMON |= frozenset(_EVERYDAY_PAIRS.split())
 _EVERYDAY_RARITY = _rarity(0, 0, True)
 
 
