@@ -102,7 +102,8 @@ def look(served: Served, body: Body) -> Json:
 
 
 def bootstrap(served: Served, body: Body) -> Json:
-    """`files`: the host's own list. The answer has a fresh one; `files` is null where the host gave none."""
+    """`files`: the host's own list. The answer has a fresh one; `files` is null where the host gave none.
+    `message`: what the user wrote, where the host loads its files for each turn."""
     host, body = host_of(body), _of_host(body)
     who = _who(body)
     done = served.memory.bootstrapped(
@@ -112,6 +113,7 @@ def bootstrap(served: Served, body: Body) -> Json:
         agent=who.agent,
         sender=who.sender,
         trigger=who.trigger,
+        message=_text(in_our_words(body), "message"),
     )
     receipt = done.receipt
     files = done.files

@@ -182,10 +182,11 @@ class Client:
         agent: str | None = None,
         sender: str = "",
         trigger: str = "",
+        message: str = "",
     ) -> list[Json] | None:
         """As Memory.bootstrap. Where there is no answer, it is the host's own list."""
         body: Json = {"session_key": session_key, "workspace": workspace, "files": files}
-        body |= {"agent": agent, "sender": sender, "trigger": trigger}
+        body |= {"agent": agent, "sender": sender, "trigger": trigger, "message": message}
         try:
             found = self._run("bootstrap", body, self._end_of(body)).get("files")
         except Exception:  # noqa: BLE001 - as in a turn: the host goes on with what it has

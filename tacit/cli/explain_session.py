@@ -21,7 +21,7 @@ from tacit.cli.lines import one_line
 from tacit.config import Config, Loaded
 from tacit.context.blocks import Block
 from tacit.context.sources import Listener, Sources, identity_files, label
-from tacit.memory.bootstrap import of_home
+from tacit.memory.bootstrap import can_shed, of_home
 from tacit.model.search import Scope
 from tacit.sessions.agents import excluded_agent, meant_key
 from tacit.sessions.classify import SessionKind, classify
@@ -153,6 +153,12 @@ def _with_turns(home: Home, config: Config, profile: Profile) -> Iterator[_File]
             yield _File(name, None, "missing" if loaded.code == "missing" else loaded.reason)
 
 
+def _shed(profile: Profile, config: Config, files: list[_File]) -> list[str]:
+    """Files that are not loaded any more once the conversation has absorbed them."""
+    is_on = config.inject.shed_after_turns is not None and "bootstrap" in (profile.rule.lanes or ())
+    return [file.name for file in files if is_on and file.tokens is not None and can_shed(file.name)]
+
+
 def _place(profile: Profile, loaded: Loaded) -> str:
     """The line of the config where the rule stands, or that it is the default."""
     if profile.number:
@@ -208,6 +214,9 @@ def _rows(profile: Profile, loaded: Loaded, files: list[_File]) -> Iterator[tupl
     yield "lanes", ", ".join(rule.lanes or ()) or "none"
     yield "budget", f"{budget} tokens ({source})"
     yield from _file_rows(files, rule.files is None)
+    if shed := _shed(profile, config, files):
+        turns = output.plural(config.inject.shed_after_turns or 0, "turn")
+        yield "shed", f"{', '.join(shed)}: left out once used and then not for {turns}"
     yield "search", _searched(profile.scope)
     if off := _off(profile, config):
         yield "off", off
@@ -229,6 +238,7 @@ def _file_rows(files: list[_File], untouched: bool) -> Iterator[tuple[str, str]]
 def _form(profile: Profile, loaded: Loaded, files: list[_File]) -> dict[str, object]:
     kind, rule, scope = profile.kind, profile.rule, profile.scope
     budget, source = _budget(profile, loaded.config)
+    shed = _shed(profile, loaded.config, files)
     return {
         "key": kind.key,
         "known": kind.known,
@@ -250,6 +260,7 @@ def _form(profile: Profile, loaded: Loaded, files: list[_File]) -> dict[str, obj
         "files": None
         if rule.files is None
         else [{"name": file.name, "tokens": file.tokens, "why_not": file.why_not or None} for file in files],
+        "shed": {"after_turns": loaded.config.inject.shed_after_turns, "files": shed} if shed else None,
         "search": {
             "audience": scope.audience,
             "agents": list(filter(None, scope.agents)),

@@ -409,6 +409,16 @@ class Inject:
             nullable=True,
         ),
     )
+    shed_after_turns: int | None = field(
+        default=None,
+        metadata=_rule(
+            "whole",
+            "Turns without a use after which a file that was used is no longer loaded; null always loads it.",
+            low=1,
+            high=10_000,
+            nullable=True,
+        ),
+    )
     cache_seconds: int = field(
         default=60,
         metadata=_rule("whole", "Seconds the same question is answered from the cache.", low=0, high=3600),

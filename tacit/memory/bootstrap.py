@@ -14,6 +14,9 @@ What must stay true:
 - every entry has a name, a path, content and `missing`: a host broke on one that had no path;
 - whatever goes wrong, the host's own list is the answer, and a notice says why; so it is in a session of the
   owner's for which there is no file at all.
+
+Where `inject.shed_after_turns` is set, what the conversation has absorbed is left out until it is spoken of
+again. A file that is left out is not loaded, so search finds what stands in it.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ import copy
 import os
 import secrets
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -31,6 +34,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tacit.config import Config
+from tacit.context.absorbed import Conversation, Use, absorbed
 from tacit.context.plain import is_text, plain
 from tacit.context.rank import digest
 from tacit.context.sources import IDENTITY, Listener, label
@@ -56,7 +60,11 @@ _OPEN = frozenset({"no-files", "no-soul", "bad-entry", "workspace", "too-large"}
 _MEMORY = "memory.md"
 _FORBIDDEN = {"audience": "it is not for this session", "agent": "it belongs to another agent"}
 
+# Who the agent is and what it is told to do holds in every turn, and a list to look things up in is needed
+# when it is needed, however long nobody spoke of it.
+_STAYS = frozenset(("soul.md", "identity.md", "heartbeat.md", "bootstrap.md", "tools.md", "tools_compact.md"))
 Entry = dict[str, Any]
+Said = Callable[[], Conversation]
 
 
 class Bootstrapped(NamedTuple):
@@ -73,13 +81,15 @@ def bootstrap(
     workspace: str | None,
     now: datetime,
     *,
+    said: Said | None = None,
     trial: bool = False,
 ) -> Bootstrapped:
-    """`trial`: no host asks, and nothing is logged."""
+    """`said`: the conversation so far, asked for where it matters. `trial`: no host asks, and nothing is
+    logged."""
     began = time.perf_counter()
     listed, bad = _listed(files) if isinstance(files, list) else ([], [])
     try:
-        made = _made(home, config, profile, files, listed, workspace)
+        made = _made(home, config, profile, files, listed, workspace, said)
     except Exception as error:  # noqa: BLE001 - a host without its files is worse than one with too many
         made = _untouched(files, listed, Notice("bug", f"bootstrap: {type(error).__name__}: {error}"))
     notices = (*profile.notices, *made.notices, *_told(bad))
@@ -106,6 +116,7 @@ def _made(
     files: object,
     listed: Sequence[_Listed],
     workspace: str | None,
+    said: Said | None,
 ) -> _Made:
     if not isinstance(files, list):
         given = (
@@ -119,7 +130,7 @@ def _made(
         return replace(_untouched(files, listed, None), skipped="host-list")
     if config.inject.files == "without-memory":
         return _without_memory(files, listed)
-    made = _by_rule(home, profile, names, listed, workspace)
+    made = _shed(_by_rule(home, profile, names, listed, workspace), config.inject.shed_after_turns, said)
     if _leaves_nothing(profile, made):
         told = f"None of the files of {profile.won} can be loaded, so the host's own files stay as they are."
         untouched = _untouched(files, listed, Notice("no-soul", told))
@@ -428,6 +439,42 @@ def _read(text: str) -> _About:
 
 
 _about = lru_cache(maxsize=64)(_read)  # the same few files, turn after turn
+
+
+# ---------------------------------------------------------------- what the conversation has
+
+
+def can_shed(name: str) -> bool:
+    return _key(name) not in _STAYS
+
+
+def _shed(made: _Made, after: int | None, said: Said | None) -> _Made:
+    """Without the files that the conversation has absorbed. One that cannot be read has absorbed nothing, and
+    the last file stays: for a session without any the host would load all of its own."""
+    if after is None or said is None or not made.files:
+        return made
+    texts = {str(file["name"]): str(file["content"]) for file in made.files}
+    may_go = [name for name in texts if can_shed(name)]
+    try:
+        gone = absorbed(texts, may_go, said(), after) if may_go else {}
+    except (TacitError, OSError) as error:
+        told = Notice("absorbed", f"The conversation could not be read, so no file is left out: {error}")
+        return replace(made, notices=(*made.notices, told))
+    if not gone or len(gone) == len(texts):
+        return made
+    pairs = list(zip(made.files, made.sections, strict=True))
+    left = [(section, gone[file["name"]]) for file, section in pairs if file["name"] in gone]
+    return replace(
+        made,
+        files=[file for file, _ in pairs if file["name"] not in gone],
+        sections=[section for file, section in pairs if file["name"] not in gone],
+        dropped=[*made.dropped, *(_absorbed(section, use) for section, use in left)],
+    )
+
+
+def _absorbed(section: Section, use: Use) -> Dropped:
+    reason = f"the conversation spoke of its line {use.line} {use.ago} turns ago, and of nothing in it since"
+    return Dropped(section.label, section.slot, section.source, "absorbed", reason, section.tokens)
 
 
 # ---------------------------------------------------------------- the receipt

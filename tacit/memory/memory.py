@@ -498,13 +498,22 @@ class Memory:
         agent: str | None = None,
         sender: str = "",
         trigger: str = "",
+        message: str = "",
         trial: bool = False,
     ) -> Bootstrapped:
-        """As `bootstrap`, with whether anything changed and the receipt. A trial is not logged."""
+        """As `bootstrap`, with whether anything changed and the receipt. A trial is not logged, and is asked
+        of no conversation. `message`: what the user wrote, where the host loads its files for each turn."""
         from tacit.memory.bootstrap import bootstrap
 
         profile = self.profile_of(session_key, agent=agent, sender=sender, trigger=trigger, trial=trial)
-        return bootstrap(self.home, self.config, profile, files, workspace, self._moment(), trial=trial)
+        now = self._moment()
+        if trial:
+            return bootstrap(self.home, self.config, profile, files, workspace, now, trial=True)
+        key = profile.kind.key
+        return bootstrap(
+            self.home, self.config, profile, files, workspace, now,
+            said=lambda: self.turns.conversation(key, message),
+        )  # fmt: skip
 
     def session_ended(self, session_key: str, session_id: str = "") -> None:
         """A session is over, or new, or reset: its next turn begins anew, whichever process takes it. Without

@@ -11,8 +11,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from tacit.context.absorbed import Conversation, conversation
 from tacit.errors import TacitError, UsageError
-from tacit.memory.request import Request, nothing, sane
+from tacit.memory.request import Request, keepable, nothing, sane
 from tacit.memory.turn import ContextCompiler
 from tacit.memory.views import Past, Present
 from tacit.model.context import Compiled, Notice, Receipt
@@ -151,12 +152,23 @@ class Turns:
         """With the id and the transcript of the session that is open under this key, if there is one; or with
         the transcript of the one that the host names."""
         with suppress(TacitError, OSError):
-            mine = [record for record in self._records(request) if not self._is_sealed(record)]
-            if mine:
-                last = max(mine, key=lambda record: record.opening.started)
+            if last := self._open_record(request):
                 name, joins = last.opening.session_id, not request.session_id
                 return replace(request, session_id=name, joins=joins, transcript=last.path or "")
         return request
+
+    def _open_record(self, request: Request) -> Record | None:
+        mine = [record for record in self._records(request) if not self._is_sealed(record)]
+        return max(mine, key=lambda record: record.opening.started, default=None)
+
+    def conversation(self, session_key: str, message: str) -> Conversation:
+        """What the model has in view of the session that is open under this key, besides this message."""
+        record, said = self._open_record(Request("", session_key)), keepable(message)
+        if record is None:
+            return Conversation((), (said,))
+        opening = record.opening
+        renewed = self._compiler.given.renewed(session_key, opening.session_id, opening.started)
+        return conversation(transcripts.turns(self._memory.home, record), said, renewed)
 
     def _records(self, request: Request) -> list[Record]:
         if request.session_id:

@@ -63,6 +63,7 @@ class _Turn(NamedTuple):
 class _Mark(NamedTuple):
     """A session ended, all of its key where it names none; or the turns of `joins` belong to it."""
 
+    at: str
     session_id: str
     joins: str
 
@@ -102,6 +103,13 @@ class Given:
         marks = [one for one in self._entries(session_key, since) if isinstance(one, _Mark)]
         joined = [mark.joins for mark in marks if mark.joins and mark.session_id == session_id]
         return (session_id, *dict.fromkeys(joined))
+
+    def renewed(self, session_key: str, session_id: str, since: datetime) -> datetime | None:
+        """When this session last began anew without another transcript: its host cut what was said before.
+        None: not since then."""
+        marks = [one for one in self._entries(session_key, since) if isinstance(one, _Mark)]
+        ends = [mark.at for mark in marks if not mark.joins and mark.session_id in ("", session_id)]
+        return max((datetime.fromisoformat(at) for at in ends if is_since(at, since)), default=None)
 
     def loaded(self, session_key: str, since: datetime | None = None) -> tuple[str, ...]:
         """Files that the host loaded whole when the session began last, as it names them or the home does."""
@@ -236,7 +244,7 @@ def _entry(line: bytes, key: bytes) -> _Turn | _Mark | None:
         if needle(data["session_key"]) != key or data.get("trial"):
             return None
         if data.get("ended") or data.get("joins"):
-            return _Mark(str(data["session_id"]), str(data.get("joins", "")))
+            return _Mark(str(data["at"]), str(data["session_id"]), str(data.get("joins", "")))
         parts = data["sections"]
         retrieved = [part for part in parts if part["slot"] == "knowledge"]
         return _Turn(

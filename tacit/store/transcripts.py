@@ -50,6 +50,14 @@ def load(home: Home, path: str) -> Transcript:
     return form.parse(data.decode("utf-8", "surrogateescape"), path)
 
 
+def turns(home: Home, record: Record) -> tuple[Turn, ...]:
+    """What was said so far in an open session."""
+    if record.path is None:
+        return ()
+    text = files.Tree(home.root).read(record.path).decode("utf-8", "surrogateescape")
+    return form.read(text, record.opening, record.path)
+
+
 def attempt_load(home: Home, path: str) -> Transcript:
     """The transcript, or an empty one whose problem says why it cannot be read."""
     try:

@@ -85,6 +85,19 @@ def test_cli_explain_session_lists_what_the_bootstrap_lane_loads(home: Path, tac
     assert "AGENTS.md" in [file["name"] for file in told(tacit, "agent:main:main")["files"]]  # with each turn
 
 
+def test_cli_explain_session_tells_which_files_are_left_out_once_the_conversation_has_them(
+    home: Path, tacit: Tacit
+) -> None:
+    (home / "knowledge/identity/SOUL.md").write_text("# Soul\n\nI am Moss.\n")
+    (home / "knowledge/identity/USER.md").write_text("# Ines\n\nPots.\n")
+    assert "shed" not in rows(tacit("explain-session", "agent:main:main").stdout)
+    assert told(tacit, "agent:main:main")["shed"] is None
+    settle(home, "inject: {shed_after_turns: 6}\n")
+    found = rows(tacit("explain-session", "agent:main:main").stdout)
+    assert found["shed"] == "USER.md: left out once used and then not for 6 turns"
+    assert told(tacit, "agent:main:main")["shed"] == {"after_turns": 6, "files": ["USER.md"]}
+
+
 def test_cli_explain_session_says_whose_notes_and_transcripts_are_searched(home: Path, tacit: Tacit) -> None:
     settle(home, RULES)
     search = rows(tacit("explain-session", "agent:shop:main").stdout)["search"]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -137,6 +140,38 @@ def test_what_a_model_is_told_to_remember_is_there_in_the_next_session(gateway: 
         return "blue door" in gateway.host.write("Where is the spare key of the kiln room?", OWNER).first.user
 
     assert eventually(is_given)
+
+
+@pytest.fixture
+def shedding(gateway: Gateway) -> Iterator[None]:
+    config = gateway.home / "memory-config.yaml"
+    before = config.read_text()
+    config.write_text(before.replace("\n  #shed_after_turns: null", "\n  shed_after_turns: 1"))
+    gateway.host.write("/new", OWNER)
+    yield
+    config.write_text(before)
+    gateway.host.write("/new", OWNER)
+
+
+@pytest.mark.usefixtures("shedding")
+def test_a_file_that_the_conversation_has_absorbed_is_left_out_of_the_next_turn_and_comes_back(
+    gateway: Gateway,
+) -> None:
+    def has_user(text: str) -> bool:
+        return "USER.md" in files(gateway.host.write(text, OWNER).first)
+
+    assert has_user("[[say Metric units and a 24-hour clock, as you like it.]]")
+    # Until the daemon has read the config, and then from turn to turn.
+    assert eventually(lambda: not has_user("What is the capital of Peru?"))
+    assert not has_user("And of Chile?")
+    why = subprocess.run(
+        [sys.executable, "-P", "-m", "tacit", "why", "-n", "20", "--json", "--home", str(gateway.home)],
+        env=gateway.host.environ, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert '"absorbed"' in why
+    assert has_user("Which metric units do you know, and which clock?")
+    gateway.host.write("/new", OWNER)
+    assert has_user("What is the capital of Peru?")
 
 
 def test_the_grown_workspace_is_as_it_was(gateway: Gateway) -> None:

@@ -147,6 +147,26 @@ def test_files_of_the_rule_go_by_names_that_the_host_lets_through(node: str, own
     assert subagent == [("AGENTS.md", "SOUL.md")]
 
 
+def test_a_file_that_the_conversation_has_absorbed_is_left_out_and_comes_back(node: str, owned: Path) -> None:
+    config = owned / "memory-config.yaml"
+    config.write_text(config.read_text().replace("\n  #shed_after_turns: null", "\n  shed_after_turns: 1"))
+    texts = [
+        "I am allergic to hazelnuts.",
+        "What is the time?",
+        "And in Lima?",
+        "Allergic to hazelnuts, too?",
+    ]
+    loaded = []
+    with serving(owned):
+        for number, text in enumerate(texts):
+            said = json.dumps(asked(text)).replace("marker-USER", "allergic to hazelnuts")
+            answers = replay(node, owned, json.loads(said.replace("179495", f"17949{5 + number}")))
+            assert eventually(lambda now=f"\n{text}\n": now in transcripts(owned))
+            loaded += [one["files"] for one in answers if one["hook"] == "agent:bootstrap"]
+    user = ["USER.md" in [Path(file["path"]).name for file in files] for files in loaded]
+    assert user == [True, True, False, True]
+
+
 def test_without_a_daemon_turns_go_on_and_what_is_said_waits_in_the_spool_once(
     node: str, owned: Path
 ) -> None:
