@@ -238,7 +238,7 @@ def end_session(served: Served, body: Body) -> Json:
     """Also for /new and /reset of a host: what was learned about the session in this process goes as well."""
     about = _about(body)
     sealed = served.live.end(about, at=_moment(body, "at"), tags=tuple(_texts(body, "tags")))
-    served.memory.session_ended(about.session_key)
+    served.memory.session_ended(about.session_key, sealed=sealed is not None)
     if sealed is None:
         return {"session_id": about.session_id, "path": None, "sha256": None}
     return {"session_id": sealed.session_id, "path": sealed.path, "sha256": sealed.sha256}

@@ -515,10 +515,10 @@ class Memory:
             said=lambda: self.turns.conversation(key, message),
         )  # fmt: skip
 
-    def session_ended(self, session_key: str, session_id: str = "") -> None:
+    def session_ended(self, session_key: str, session_id: str = "", *, sealed: bool = False) -> None:
         """A session is over, or new, or reset: its next turn begins anew, whichever process takes it. Without
-        an id, whatever session it was."""
-        receipts.note_end(self.home, session_key, self._moment(), session_id)
+        an id, whatever session it was. `sealed`: so is its transcript."""
+        receipts.note_end(self.home, session_key, self._moment(), session_id, sealed=sealed)
         if "turns" in self.__dict__:
             self.turns.ended(session_key)
 

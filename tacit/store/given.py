@@ -66,6 +66,7 @@ class _Mark(NamedTuple):
     at: str
     session_id: str
     joins: str
+    sealed: bool  # what follows it stands in another transcript
 
 
 class Given:
@@ -108,7 +109,8 @@ class Given:
         """When this session last began anew without another transcript: its host cut what was said before.
         None: not since then."""
         marks = [one for one in self._entries(session_key, since) if isinstance(one, _Mark)]
-        ends = [mark.at for mark in marks if not mark.joins and mark.session_id in ("", session_id)]
+        ends = [mark.at for mark in marks if not mark.joins and not mark.sealed
+                and mark.session_id in ("", session_id)]  # fmt: skip
         return max((datetime.fromisoformat(at) for at in ends if is_since(at, since)), default=None)
 
     def loaded(self, session_key: str, since: datetime | None = None) -> tuple[str, ...]:
@@ -244,7 +246,8 @@ def _entry(line: bytes, key: bytes) -> _Turn | _Mark | None:
         if needle(data["session_key"]) != key or data.get("trial"):
             return None
         if data.get("ended") or data.get("joins"):
-            return _Mark(str(data["at"]), str(data["session_id"]), str(data.get("joins", "")))
+            joins, sealed = str(data.get("joins", "")), bool(data.get("sealed"))
+            return _Mark(str(data["at"]), str(data["session_id"]), joins, sealed)
         parts = data["sections"]
         retrieved = [part for part in parts if part["slot"] == "knowledge"]
         return _Turn(

@@ -66,11 +66,14 @@ def append(home: Home, receipt: Receipt) -> str:
     return ""
 
 
-def note_end(home: Home, session_key: str, at: datetime, session_id: str = "") -> None:
+def note_end(
+    home: Home, session_key: str, at: datetime, session_id: str = "", *, sealed: bool = False
+) -> None:
     """A line that is no receipt: what was given so far is not in the next conversation of this key. With an
-    id, only what that session was given. Where no turn was ever taken, there is nothing to say."""
+    id, only what that session was given. `sealed`: the next one has another transcript too. Where no turn
+    was ever taken, there is nothing to say."""
     if os.path.isdir(_folder(home)):
-        _note(home, at, session_key, session_id, {"ended": True})
+        _note(home, at, session_key, session_id, {"ended": True, **({"sealed": True} if sealed else {})})
 
 
 def note_join(home: Home, session_key: str, at: datetime, session_id: str, before: str) -> None:

@@ -77,7 +77,10 @@ def test_a_turn_for_which_nothing_is_relevant_is_the_users_words_alone(gateway: 
 
 
 def test_the_main_session_gets_memories_and_the_next_turn_has_them_once(gateway: Gateway) -> None:
-    question, answer = next(iter(ASKED.items()))
+    question, answer = (
+        "What does Melody need to mend bugs, and what does Melody answer with?",
+        "with a diff and waits for a yes",
+    )
     first = gateway.host.agent(question, "agent:main:main")
     assert answer in first.first.user
     second = gateway.host.agent(f"{question} Once more, please.", "agent:main:main")

@@ -112,6 +112,16 @@ def test_a_new_session_and_a_window_that_was_cut_have_absorbed_nothing(talk: Tal
     assert [talk.turn(text) for text in (USED, IDLE, IDLE, IDLE)] == [ALL, ALL, ALL, LESS]
 
 
+def test_what_is_said_in_the_same_second_as_the_end_of_the_last_session_counts(talk: Talk) -> None:
+    talk.turn(IDLE)
+    talk.live(lambda live, about: live.end(about, at=talk.now))
+    talk.memory().session_ended(OWNER, sealed=True)
+    talk.now -= timedelta(minutes=1, seconds=1)  # a messenger's clock knows no parts of a second
+    talk.say("user", USED)
+    talk.say("agent", "All right.")
+    assert [talk.turn(IDLE) for _ in range(3)] == [ALL, ALL, LESS]
+
+
 def test_another_session_has_its_own(talk: Talk) -> None:
     for text in (USED, IDLE, IDLE):
         talk.turn(text)
