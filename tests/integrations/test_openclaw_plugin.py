@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
@@ -75,6 +76,10 @@ def replay(node: str, home: Path, rows: list[Json], host: Json | None = None, **
 
 def transcripts(home: Path) -> str:
     return "\n".join(file.read_text() for file in sorted(home.glob("raw/conversations/**/*.md")))
+
+
+def is_kept(home: Path, text: str) -> bool:
+    return f"\n{text}\n" in transcripts(home)
 
 
 def of_session(home: Path, key: str) -> list[str]:
@@ -161,7 +166,7 @@ def test_a_file_that_the_conversation_has_absorbed_is_left_out_and_comes_back(no
         for number, text in enumerate(texts):
             said = json.dumps(asked(text)).replace("marker-USER", "allergic to hazelnuts")
             answers = replay(node, owned, json.loads(said.replace("179495", f"17949{5 + number}")))
-            assert eventually(lambda now=f"\n{text}\n": now in transcripts(owned))
+            assert eventually(partial(is_kept, owned, text))
             loaded += [one["files"] for one in answers if one["hook"] == "agent:bootstrap"]
     user = ["USER.md" in [Path(file["path"]).name for file in files] for files in loaded]
     assert user == [True, True, False, True]
