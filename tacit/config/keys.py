@@ -597,22 +597,16 @@ class OpenClaw:
         ),
     )
     memory_prompts: tuple[str, ...] = field(
-        default=(
-            "What did we decide about local model strategy?",
-            "When did we run the APA shakedown and what were the results?",
-            "What's Forge's role and when was it set up?",
-        ),
+        default=(),
         metadata=_rule(
-            "name", "Questions that MEMORY.md answers, for `phase check`: write your own.", many=True
+            "name", "Questions of yours that MEMORY.md answers, for AC-3 of `phase check`.", many=True
         ),
     )
     topic_prompts: tuple[str, ...] = field(
-        default=(
-            "Spawn Melody to fix a bug in the auth module",
-            "What port does Mission Control run on?",
-            "What lessons did we learn about timeout settings?",
+        default=(),
+        metadata=_rule(
+            "name", "Requests in a topic that need what is not loaded there, for AC-9.", many=True
         ),
-        metadata=_rule("name", "Requests in a topic that need what is not loaded there.", many=True),
     )
     wisdom_model: str | None = field(
         default=None,

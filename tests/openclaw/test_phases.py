@@ -482,7 +482,7 @@ def talk(migration: Migration, key: str, question: str, answer: str, read: str =
 
 def test_a_question_passes_by_what_reached_the_agent_and_what_it_said(second: Migration) -> None:
     direct, topic = "agent:main:telegram:direct:111", "agent:main:telegram:group:1:topic:7"
-    decided, shakedown, forge = second.memory.config.openclaw.memory_prompts
+    decided, shakedown, forge = prompts.OF_MEMORY
     talk(second, direct, decided, "A large remote one only for customer letters.", MEMORY)
     talk(second, direct, shakedown, "I do not know.", MEMORY)
     talk(second, direct, forge, "Forge was set up on 2026-08-20.")  # a guess: nothing reached it
@@ -502,13 +502,21 @@ def test_a_question_passes_by_what_reached_the_agent_and_what_it_said(second: Mi
 def test_asking_again_takes_the_place_of_an_answer_that_failed(second: Migration) -> None:
     direct = "agent:main:telegram:direct:111"
     for prompt, answer in zip(
-        second.memory.config.openclaw.memory_prompts,
+        prompts.OF_MEMORY,
         ("Customer letters go to the remote one.", "Fourteen of sixteen checks.", "Set up on 2026-08-20."),
         strict=True,
     ):
         talk(second, direct, prompt, answer, MEMORY, hours=2)
         talk(second, direct, prompt, "No idea.")
     assert judged(second, _RIGHT)["AC-3"][0] == "PASS"
+
+
+def test_an_owner_names_questions_of_his_own(second: Migration, tacit: Tacit) -> None:
+    own = 'memory_prompts: ["When do the beds get water?"]\n  topic_prompts: ["Who waters the beds?"]'
+    (tacit.home / "memory-config.yaml").write_text(f"{OPTIONS}  {own}\n")
+    asked = replace(second, memory=open_home(tacit.home, recover=False))
+    assert criteria.memory_prompts(asked) == {"When do the beds get water?": (MEMORY,)}
+    assert criteria.topic_prompts(asked) == {"Who waters the beds?": prompts.ANY}
 
 
 # ---------------------------------------------------------------- a host that is installed

@@ -271,13 +271,14 @@ def _can_go_back(seen: Seen) -> _Found:
 # ---------------------------------------------------------------- questions
 
 
-def memory_prompts(migration: Migration) -> dict[str, tuple[str, ...]]:
-    return dict.fromkeys(migration.memory.config.openclaw.memory_prompts, (MEMORY,))
+def memory_prompts(migration: Migration) -> Mapping[str, tuple[str, ...]]:
+    own = migration.memory.config.openclaw.memory_prompts
+    return dict.fromkeys(own, (MEMORY,)) or prompts.OF_MEMORY
 
 
-def topic_prompts(migration: Migration) -> dict[str, tuple[str, ...]]:
-    asked = migration.memory.config.openclaw.topic_prompts
-    return {prompt: prompts.bearing(prompt, prompts.ANY) for prompt in asked}
+def topic_prompts(migration: Migration) -> Mapping[str, tuple[str, ...]]:
+    own = migration.memory.config.openclaw.topic_prompts
+    return dict.fromkeys(own, prompts.ANY) or prompts.OF_A_TOPIC
 
 
 def _memory(seen: Seen) -> _Found:

@@ -25,8 +25,13 @@ from tacit.workspace.place import AGENTS, COMPACT, LESSONS, MEMORY, TOOLS, Place
 
 ANY = (AGENTS, TOOLS, COMPACT, MEMORY, LESSONS)
 OWNERS_OWN = ("main_session", "private_dm", "orchestration")
-# Which files have the answer, for questions of whoever wrote the criteria down.
-_BEARING: Mapping[str, tuple[str, ...]] = {
+# Of the documents that the criteria are from, and which files answer them. An owner names others.
+OF_MEMORY: Mapping[str, tuple[str, ...]] = {
+    "What did we decide about local model strategy?": (MEMORY,),
+    "When did we run the APA shakedown and what were the results?": (MEMORY,),
+    "What's Forge's role and when was it set up?": (MEMORY,),
+}
+OF_A_TOPIC: Mapping[str, tuple[str, ...]] = {
     "Spawn Melody to fix a bug in the auth module": (AGENTS,),
     "What port does Mission Control run on?": (TOOLS, COMPACT),
     "What lessons did we learn about timeout settings?": (MEMORY, LESSONS),
@@ -67,10 +72,6 @@ class Asked(NamedTuple):
 def is_told(shared: Sequence[str]) -> bool:
     """Two words that are rare in the file, or one with a number: less may be chance."""
     return len(shared) > 1 or any(map(str.isdigit, "".join(shared)))
-
-
-def bearing(prompt: str, otherwise: tuple[str, ...]) -> tuple[str, ...]:
-    return _BEARING.get(prompt, otherwise)
 
 
 # ---------------------------------------------------------------- asking
