@@ -22,15 +22,16 @@ export class Daemon {
   // {ok: true, value} or {ok: false, why}. `answered`: the daemon is there, it only refused.
   async ask(target, body, ms) {
     if (!this.#mayAsk()) return { ok: false, why: "tacit did not answer lately, so it is left alone for a while" };
+    const isTrial = this.trying;
     const told = await this.#request(target, body, ms);
-    this.#learn(told.answered);
+    this.#learn(told.answered, isTrial);
     return told;
   }
 
   // Whether somebody listens, without the pause that failures bring.
   async isUp(ms) {
     const told = await this.#request("/v1/health", null, ms);
-    if (told.ok) this.#learn(true);
+    if (told.ok) this.#learn(true, false);
     return told.ok;
   }
 
@@ -51,12 +52,15 @@ export class Daemon {
     return true;
   }
 
-  #learn(answered) {
-    this.trying = false;
+  #learn(answered, isTrial) {
     if (answered) {
       this.failures = 0;
+      this.trying = false;
       return;
     }
+    // Who was on the way already when the pause began tells nothing new.
+    if (this.failures >= FAILURES && !isTrial) return;
+    if (isTrial) this.trying = false;
     this.failures += 1;
     if (this.failures >= FAILURES) {
       const pause = Math.min(LONGEST_PAUSE_MS, PAUSE_MS * 2 ** (this.failures - FAILURES));

@@ -1,5 +1,7 @@
 // Forwards what happens in OpenClaw to tacit's daemon and gives turns what it answers. No rules here: who may see
 // what, and what a record means, is decided there. Nothing here throws into the host or holds up its loop.
+import fs from "node:fs";
+
 import { Daemon } from "./daemon.js";
 import { Keeper } from "./keeper.js";
 import { serviceOf } from "./service.js";
@@ -12,8 +14,11 @@ const LONGEST = 4_000; // characters of each
 const RUNS = 500; // sessions whose run is remembered
 const END_MS = 3_000; // for what is said to be kept, at the end of a run and of the gateway
 
-// register() is called several times in a process; what waits to be kept is there once for a home.
-const shared = new Map();
+// The host loads this module more than once in a process and takes its hooks from different copies: agent:bootstrap
+// from one, the others from another. What they know of a run, and what waits to be kept, is there once for a home. A
+// newer version of the plugin begins its own.
+const VERSION = JSON.parse(fs.readFileSync(new URL("./package.json", import.meta.url), "utf8")).version;
+const shared = (globalThis[Symbol.for(`tacit ${VERSION}`)] ??= new Map());
 
 function sharedOf(settings, log) {
   const known = shared.get(settings.home);
@@ -22,7 +27,8 @@ function sharedOf(settings, log) {
     return known;
   }
   const daemon = new Daemon(settings.home);
-  const made = { daemon, keeper: new Keeper(daemon, settings, log), runs: new Map(), calls: new Map() };
+  const keeper = new Keeper(daemon, settings, log);
+  const made = { daemon, keeper, trouble: troubleOf(log), runs: new Map(), calls: new Map() };
   shared.set(settings.home, made);
   return made;
 }
@@ -34,9 +40,8 @@ export default {
   register(api) {
     const settings = settingsOf(api.pluginConfig);
     const log = api.logger;
-    const { daemon, keeper, runs, calls } = sharedOf(settings, log);
-    const trouble = troubleOf(log);
-    const runOf = (key) => runs.get(key) ?? {};
+    const { daemon, keeper, trouble, runs, calls } = sharedOf(settings, log);
+    const runOf = (key) => runs.get(key)?.about ?? {};
     const quietly = (what, work) => async (...given) => {
       try {
         return await work(...given);
@@ -45,10 +50,27 @@ export default {
         return undefined;
       }
     };
+    // The deadline is that of the run: all questions together hold it up for no longer.
     const ask = async (target, body) => {
-      const told = await daemon.ask(target, { host: "openclaw", ...body, deadline_ms: Math.max(1, settings.deadlineMs - GRACE_MS) }, settings.deadlineMs);
-      told.ok ? trouble.over() : trouble.tell(`${target}: ${told.why}`);
+      const run = runs.get(body.session_key) ?? begun();
+      const left = settings.deadlineMs - run.held;
+      if (left <= GRACE_MS) return {};
+      const began = performance.now();
+      const told = await daemon.ask(target, { host: "openclaw", ...body, deadline_ms: Math.floor(left - GRACE_MS) }, left);
+      const ms = performance.now() - began;
+      run.held += ms;
+      if (!told.ok) run.lost += ms;
+      told.ok ? trouble.over() : trouble.tell(`${target}: ${told.why}`, run);
       return told.ok ? told.value : {};
+    };
+    // Before what may take long: whether anybody is there. Who did not answer this run is not waited for again.
+    const isThere = async (key) => {
+      const run = runs.get(key) ?? begun();
+      const left = settings.deadlineMs - run.lost;
+      const began = performance.now();
+      const isUp = left > GRACE_MS && (await daemon.isUp(left));
+      if (!isUp) run.lost += performance.now() - began;
+      return isUp;
     };
     const keep = (name, key, agent, record, more = {}) => {
       if (settings.capture && key) keeper.add({ host: "openclaw", name, session_key: key, agent, record, ...more, id: crypto.randomUUID() });
@@ -56,7 +78,7 @@ export default {
 
     // What began the run is told here and not to the hooks that come after it.
     api.on("before_model_resolve", quietly("before_model_resolve", (event, ctx) => {
-      bounded(runs, ctx.sessionKey, { ...runFrom(ctx), prompt: event.prompt }, RUNS);
+      bounded(runs, ctx.sessionKey, begun({ ...runFrom(ctx), prompt: event.prompt }), RUNS);
     }));
 
     if (settings.bootstrap)
@@ -108,24 +130,32 @@ export default {
     }));
     api.on("gateway_stop", quietly("gateway_stop", () => keeper.flush(END_MS)));
 
-    if (settings.tools) api.registerTool(toolsOf(daemon, runOf, api.config?.plugins?.slots), { names: NAMES });
+    if (settings.tools) api.registerTool(toolsOf(daemon, runOf, isThere, api.config?.plugins?.slots), { names: NAMES });
     if (settings.serve) api.registerService(serviceOf(daemon, settings, log));
   },
 };
 
-// Said once when it begins and once when it is over: turns come often.
+// Said once when it begins and once when it is over, with what it cost: turns come often.
 function troubleOf(log) {
-  let isTold = false;
+  let runs = 0;
+  let longest = 0;
   return {
-    tell(why) {
-      if (!isTold) log.warn(`tacit: ${why}. Turns go on without it.`);
-      isTold = true;
+    tell(why, run) {
+      if (!runs) log.warn(`tacit: ${why}. Turns go on without it.`);
+      if (!run.isMissed) runs += 1;
+      run.isMissed = true;
+      longest = Math.max(longest, run.held);
     },
     over() {
-      if (isTold) log.info("tacit: answers again");
-      isTold = false;
+      if (runs) log.info(`tacit: answers again; turns without it: ${runs}, held up by ${Math.round(longest)} ms at most`);
+      runs = longest = 0;
     },
   };
+}
+
+// What is known of a run, and how long it was held up, and how much of that for no answer.
+function begun(about = {}) {
+  return { about, held: 0, lost: 0, isMissed: false };
 }
 
 function runFrom(ctx) {

@@ -1,9 +1,12 @@
-// The daemon's life beside the gateway: one that runs is used, else one is started and stopped with the gateway.
+// The daemon's life beside the gateway: one that runs is used, and when it is gone, or none is there, one is started
+// that stops with the gateway.
 import { spawn } from "node:child_process";
 
 const LOOK_MS = 1_000;
 const UP_MS = 15_000; // to come up
 const AGAIN_MS = [1_000, 5_000, 30_000, 120_000]; // pauses before it is started again
+const STEADY_MS = 60_000; // what runs for so long is no reason for the next pause to be longer
+const WATCH_MS = 5_000; // between two looks at a daemon that somebody else started
 
 export function serviceOf(daemon, settings, log) {
   let child = null;
@@ -11,8 +14,17 @@ export function serviceOf(daemon, settings, log) {
   let starts = 0;
   let timer = null;
 
+  const later = (ms) => {
+    clearTimeout(timer);
+    timer = setTimeout(begin, ms);
+    timer.unref();
+  };
+
   async function begin() {
-    if (stopping || (await daemon.isUp(LOOK_MS))) return;
+    if (stopping) return;
+    if (await daemon.isUp(LOOK_MS)) return later(WATCH_MS);
+    if (stopping) return;
+    const began = performance.now();
     child = spawn(settings.python, ["-P", "-m", "tacit", "serve", "--home", settings.home], { stdio: ["ignore", "ignore", "pipe"] });
     let said = "";
     child.stderr.on("data", (part) => (said = (said + part).slice(-2000)));
@@ -21,8 +33,8 @@ export function serviceOf(daemon, settings, log) {
       child = null;
       if (stopping) return;
       log.warn(`tacit: the daemon ended (${code}). ${said.trim()}`);
-      timer = setTimeout(begin, AGAIN_MS[Math.min(starts++, AGAIN_MS.length - 1)]);
-      timer.unref();
+      if (performance.now() - began > STEADY_MS) starts = 0;
+      later(AGAIN_MS[Math.min(starts++, AGAIN_MS.length - 1)]);
     });
     await up();
   }

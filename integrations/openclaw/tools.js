@@ -38,7 +38,7 @@ const TOOLS = [
 ];
 
 // `slots`: which plugins the owner put into the host's slots.
-export function toolsOf(daemon, runOf, slots) {
+export function toolsOf(daemon, runOf, isThere, slots) {
   return (context) =>
     TOOLS.map((tool) => ({
       name: tool.name,
@@ -49,7 +49,7 @@ export function toolsOf(daemon, runOf, slots) {
         const key = context.sessionKey ?? "";
         // What the model gives comes first: it cannot say whose session this is.
         const asked = { ...given, host: "openclaw", session_key: key, agent: context.agentId, run: runOf(key), slots };
-        const told = await daemon.ask(tool.target, asked, TOOL_MS);
+        const told = (await isThere(key)) ? await daemon.ask(tool.target, asked, TOOL_MS) : { ok: false, why: "tacit does not answer" };
         return { content: [{ type: "text", text: told.ok ? tool.show(told.value) : `Not possible now: ${told.why}` }], details: {} };
       },
     }));

@@ -6,14 +6,15 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
-import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from socketserver import ThreadingMixIn, UnixStreamServer
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from tacit.openclaw import packaged
 from tacit.store import spool
 from tests.conftest import eventually
 from tests.daemon.served import serving
+from tests.integrations import bad
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "integrations" / "openclaw"
@@ -172,6 +174,14 @@ def test_a_file_that_the_conversation_has_absorbed_is_left_out_and_comes_back(no
     assert user == [True, True, False, True]
 
 
+def test_a_heartbeat_in_the_owners_session_keeps_its_instructions(node: str, owned: Path) -> None:
+    """What began a run is told to one copy of the plugin, and its files are chosen by another."""
+    rows = [row for row in recorded("before_model_resolve", "agent:bootstrap") if row["after"] == "heartbeat"]
+    with serving(owned):
+        answers = replay(node, owned, rows)
+    assert "HEARTBEAT.md" in [Path(file["path"]).name for file in answers[1]["files"]]
+
+
 def test_without_a_daemon_turns_go_on_and_what_is_said_waits_in_the_spool_once(
     node: str, owned: Path
 ) -> None:
@@ -186,49 +196,12 @@ def test_without_a_daemon_turns_go_on_and_what_is_said_waits_in_the_spool_once(
     assert transcripts(owned).count("\nWho has the spare key of the kiln room?\n") == 1
 
 
-class _Bad(ThreadingMixIn, UnixStreamServer):
-    daemon_threads = True
-    allow_reuse_address = True
-
-
-@pytest.fixture(params=["hangs", "garbage", "503", "closes", "half"])
+@pytest.fixture(params=bad.WAYS)
 def bad_daemon(request: pytest.FixtureRequest, owned: Path) -> Iterator[str]:
-    """Somebody who listens where the daemon should, and does not behave as one."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *shown: object) -> None:
-            pass
-
-        def address_string(self) -> str:
-            return "local"
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("content-length") or 0))
-            if request.param == "hangs":
-                threading.Event().wait(30)
-            elif request.param == "garbage":
-                self._say(200, b"<html>no</html>")
-            elif request.param == "503":
-                self._say(503, b'{"error": {"code": "busy", "message": "too much"}}')
-            elif request.param == "half":
-                self.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{")
-                threading.Event().wait(30)
-            self.close_connection = True
-
-        def _say(self, status: int, data: bytes) -> None:
-            self.send_response(status)
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
     path = owned / ".tacit" / "daemon.sock"
     path.parent.mkdir(exist_ok=True)
-    server = _Bad(str(path), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield request.param
-    server.shutdown()
-    server.server_close()
-    path.unlink(missing_ok=True)
+    with bad.listening(path, request.param):
+        yield request.param
 
 
 def test_a_daemon_that_misbehaves_costs_a_turn_its_memories_and_nothing_else(
@@ -240,6 +213,74 @@ def test_a_daemon_that_misbehaves_costs_a_turn_its_memories_and_nothing_else(
     assert all(one["files"] for one in answers if one.get("hook") == "agent:bootstrap")
     assert spool.waiting(owned) > 0
     assert len([line for line in answers[-1]["said"] if "Turns go on without it" in line]) == 1
+
+
+def test_a_run_is_held_up_for_one_deadline_however_much_it_asks(node: str, owned: Path) -> None:
+    rows = asked("Who has the spare key of the kiln room?")
+    end = next(at for at, row in enumerate(rows) if row["hook"] == "agent_end")
+    tool = {"hook": "tool:tacit_search", "event": {"query": "key"}, "ctx": rows[end]["ctx"]}
+    with bad.listening(owned / ".tacit" / "daemon.sock", "hangs"):
+        answers = replay(node, owned, [*rows[:end], tool], deadlineMs=1000)
+    spent = {one["hook"]: one["ms"] for one in answers[:-1]}
+    assert spent["agent:bootstrap"] > 900
+    assert spent["before_prompt_build"] + spent["tool:tacit_search"] < 500
+    assert spent["before_message_write"] < 500  # it is written meanwhile, and waits for nothing
+    assert "Not possible now" in json.dumps(answers)
+
+
+def test_turns_that_fail_together_begin_one_short_pause(node: str, owned: Path) -> None:
+    script = f"""
+        import {{ Daemon }} from {json.dumps(str(PLUGIN / "daemon.js"))};
+        const daemon = new Daemon({json.dumps(str(owned))});
+        await Promise.all(Array.from({{ length: 20 }}, () => daemon.ask("/v1/turn", {{}}, 400)));
+        console.log(daemon.closedUntil - performance.now());
+    """
+    done = subprocess.run([node, "--input-type=module", "-e", script], capture_output=True, text=True)
+    assert 0 < float(done.stdout) <= 2000, done.stderr
+
+
+def daemon_of(home: Path) -> int | None:
+    with suppress(OSError, ValueError):
+        return int(json.loads((home / ".tacit" / "daemon.json").read_text())["pid"])
+    return None
+
+
+def test_an_end_that_is_told_twice_does_not_end_what_began_in_between(owned: Path) -> None:
+    """A daemon that hung took it from its door, and it was in the spool as well."""
+    end = {
+        "host": "openclaw",
+        "name": "session_end",
+        "session_key": DM,
+        "record": {"reason": "new"},
+        "id": "e",
+    }
+    with serving(owned) as daemon:
+        for text in ("before", "after", "later"):
+            daemon.message(text, session_key=DM)
+            if text != "later":
+                daemon.ask("POST", "/v1/event", **end)
+    texts = of_session(owned, DM)
+    assert sorted(text.count("— user") for text in texts) == [1, 2]
+
+
+def test_the_plugin_starts_a_daemon_when_the_one_that_it_used_is_gone(node: str, owned: Path) -> None:
+    script = f"""
+        import {{ Daemon }} from {json.dumps(str(PLUGIN / "daemon.js"))};
+        import {{ serviceOf }} from {json.dumps(str(PLUGIN / "service.js"))};
+        const settings = {{ home: {json.dumps(str(owned))}, python: {json.dumps(sys.executable)} }};
+        const log = {{ info: console.log, warn: console.log, error: console.log }};
+        const service = serviceOf(new Daemon(settings.home), settings, log);
+        service.start();
+        process.stdin.on("end", () => service.stop()).resume();
+    """
+    command = [node, "--input-type=module", "-e", script]
+    with serving(owned) as used, subprocess.Popen(command, stdin=subprocess.PIPE) as beside:
+        time.sleep(1)  # so that it has seen this one
+        used.end(signal.SIGKILL)
+        is_back = eventually(lambda: daemon_of(owned) not in (None, used.popen.pid))
+        beside.communicate(timeout=60)
+    assert is_back
+    assert daemon_of(owned) is None  # it ends with the gateway
 
 
 @pytest.mark.parametrize(
