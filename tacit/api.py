@@ -237,7 +237,8 @@ def tool(served: Served, body: Body) -> Json:
 def end_session(served: Served, body: Body) -> Json:
     """Also for /new and /reset of a host: what was learned about the session in this process goes as well."""
     about = _about(body)
-    sealed = served.live.end(about, at=_moment(body, "at"), tags=tuple(_texts(body, "tags")))
+    tags, record = tuple(_texts(body, "tags")), _text(body, "id")
+    sealed = served.live.end(about, at=_moment(body, "at"), tags=tags, record=record)
     served.memory.session_ended(about.session_key, sealed=sealed is not None)
     if sealed is None:
         return {"session_id": about.session_id, "path": None, "sha256": None}
@@ -256,8 +257,9 @@ def event(served: Served, body: Body) -> Json:
     host = host_of(body)
     if host is None:
         raise _wrong("host", "the name of a host")
-    when = {"at": _text(body, "at")}
-    done = [(one.operation, _MEANT[one.operation](served, {**one.body, **_without_empty(when, one.body)}))
+    # An end that comes twice, by the daemon's door and by the spool, must not end what began in between.
+    more = {"at": _text(body, "at"), "id": _text(body, "id")}
+    done = [(one.operation, _MEANT[one.operation](served, {**one.body, **_without_empty(more, one.body)}))
             for one in host.event(body)]  # fmt: skip
     return {"done": [{"operation": name, **answer} for name, answer in done], "session_id": ""}
 

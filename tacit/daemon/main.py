@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from tacit.api import OPERATIONS, Body, Operation, Served
+from tacit.api import OPERATIONS, SPOOLED, Body, Operation, Served
 from tacit.app import load_config, memory_of, now, recover_quietly
 from tacit.config import Config
 from tacit.daemon.log import Log
@@ -132,6 +132,8 @@ def _current(work: Work, place: Place, operation: Operation) -> Operation:
 
     def run(_: Served, body: Body) -> Json:
         place.require_held()
+        if operation.name in SPOOLED:
+            work.drain_before()
         return operation.run(work.served, body)
 
     return operation._replace(run=run)

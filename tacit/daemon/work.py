@@ -39,6 +39,7 @@ from tacit.watch.due import Due
 _WAIT = 1.0  # seconds after which a thread looks again which job has its time
 _LONGEST_PAUSE = 300.0  # seconds between two tries of a job that fails
 _FIRST_DRAIN = 10.0  # seconds that what was spooled may take before the daemon answers
+_DRAIN_BEFORE = 0.25  # seconds that it may hold up what is said now
 _NOT_YET = "the first look at the files is not done yet"  # and that is no problem
 _MANY = 100  # files that are indexed at once
 _FIRST_NOTES = 60.0  # seconds after the start
@@ -119,6 +120,7 @@ class Work:
         self._due_total = 0
         self._due_doubt = ""
         self._taken = 0
+        self._draining = threading.Lock()
         self._drain_until: float | None = None
         self._noted = False
         self.jobs = [Ran(job, clock()) for job in self._table()]
@@ -327,9 +329,26 @@ class Work:
         self.run(next(ran for ran in self.jobs if ran.job.name == "spool"))
         self._drain_until = None
 
+    def drain_before(self) -> None:
+        """What waits was said before what comes now: a daemon that hung, or that was not asked for a while,
+        meets both. Where that is much, what comes now does not wait for all of it."""
+        until = self._clock() + _DRAIN_BEFORE
+        if spool.waiting(self._home.root) and self._draining.acquire(timeout=_DRAIN_BEFORE):
+            try:
+                self._drained(until)  # what stops it is told by the job
+            finally:
+                self._draining.release()
+
     def _drain(self) -> str:
+        with self._draining:
+            done = self._drained(self._drain_until)
+        if done.stopped is not None and not isinstance(done.stopped, Enough):
+            raise done.stopped
+        return ""
+
+    def _drained(self, until: float | None) -> spool.Drained:
         def take(record: spool.Record) -> None:
-            if self._stop.is_set() or (self._drain_until is not None and self._clock() > self._drain_until):
+            if self._stop.is_set() or (until is not None and self._clock() > until):
                 raise Enough
             take_spooled(self.served, record)
 
@@ -339,9 +358,7 @@ class Work:
             self._log.say("info", "drained", taken=done.taken, aside=len(done.aside))
         for why in done.aside[:10]:
             self._log.say("warning", "set_aside", why=why)
-        if done.stopped is not None and not isinstance(done.stopped, Enough):
-            raise done.stopped
-        return ""
+        return done
 
     # ------------------------------------------------------------ sessions
 
