@@ -33,7 +33,7 @@ from tests.client.conftest import _garden, another, garden
 from tests.conftest import eventually
 from tests.daemon.served import PATIENCE, Process, serving
 from tests.embed.conftest import Reply, Request, Server
-from tests.faults.fulldisk import _tmpfs
+from tests.faults.fulldisk import fill, tmpfs
 from tests.faults.machine import Impossible
 from tests.memory.homes import OWNERS, QUESTION, notice_codes, settle, write
 from tests.relay.conftest import Relay
@@ -294,7 +294,7 @@ def test_fault_an_index_that_is_overwritten_is_set_aside_and_made_anew(garden: P
 def test_fault_a_full_disk_refuses_messages_in_words_and_answers_turns(garden: Path, tmp_path: Path) -> None:
     with ExitStack() as stack:
         try:
-            disk = stack.enter_context(_tmpfs(tmp_path / "d", "size=8m"))
+            disk = stack.enter_context(tmpfs(tmp_path / "d", "size=8m"))
         except Impossible as error:
             pytest.skip(str(error))
         home = disk / "h"
@@ -318,14 +318,6 @@ def test_fault_a_full_disk_refuses_messages_in_words_and_answers_turns(garden: P
         assert "the disk is full" in logged(home, "disk")[0]["error"]
         assert process.end()[0] == 0
         assert said_in(home) == ["Before", "After"]
-
-
-def fill(ballast: Path) -> None:
-    with ballast.open("wb", buffering=0) as file, suppress(OSError):
-        for size in (1 << 20, 1 << 16, 1 << 12, 1):
-            with suppress(OSError):
-                while True:
-                    file.write(bytes(size))
 
 
 def message(process: Process, text: str) -> tuple[int, Any]:

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from tests.conftest import Ran, eventually
 from tests.e2e.grown import grow
 from tests.e2e.host import Host, Turn
 from tests.e2e.npm import Installed, Missing, installed
+from tests.faults.fulldisk import tmpfs
+from tests.faults.machine import Impossible
 
 _REAL_INIT = socket.socket.__init__
 PATIENCE = 300.0  # seconds for a command that runs the host's own several times
@@ -67,16 +70,34 @@ class Gateway:
     tacit: Commands
     bulk: Turn  # of the main session, before
     said: Ran  # by the install
+    disk: Disk
 
 
-@pytest.fixture(scope="session")
-def gateway(openclaw: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    folder = tmp_path_factory.mktemp("openclaw")
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """What the home is on: small, so that it can be filled; or why that cannot be had here."""
+
+    root: Path
+    why_not_small: str = ""
+
+
+@contextmanager
+def disk_in(folder: Path) -> Iterator[Disk]:
+    with ExitStack() as stack:
+        try:
+            disk = Disk(stack.enter_context(tmpfs(folder / "disk", "size=64m")))
+        except Impossible as why:
+            disk = Disk(folder, str(why))
+        yield disk
+
+
+@contextmanager
+def added(openclaw: Installed, folder: Path) -> Iterator[Gateway]:
     host = host_in(folder, openclaw)
     grow(host.workspace)
     host.write_config()
-    home = folder / "tacit"
-    with host.running():
+    with disk_in(folder) as disk, host.running():
+        home = disk.root / "tacit"
         bulk = host.agent("Good morning")
         said = Commands(host, home)("install", "--yes")
         assert said.code == 0, said.stderr
@@ -84,4 +105,10 @@ def gateway(openclaw: Installed, tmp_path_factory: pytest.TempPathFactory) -> It
         config = home / "memory-config.yaml"
         config.write_text(config.read_text().replace("owners: []", 'owners: ["telegram:111"]'))
         assert eventually((home / ".tacit/daemon.json").exists), host.log[-3000:]
-        yield Gateway(host, home, Commands(host, home), bulk, said)
+        yield Gateway(host, home, Commands(host, home), bulk, said, disk)
+
+
+@pytest.fixture(scope="session")
+def gateway(openclaw: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    with added(openclaw, tmp_path_factory.mktemp("openclaw")) as made:
+        yield made

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from tests.faults import broken, clock, fulldisk, scan, userwork
 from tests.faults import forget as forgetting
+from tests.faults import openclaw as beside
 from tests.faults.cases import try_cases
 from tests.faults.killloop import kill_loop
 from tests.faults.machine import CACHE, Impossible, environment, workshop
@@ -89,9 +90,14 @@ def power(options: argparse.Namespace) -> Iterator[Trial]:
         yield lambda system=system: power_cuts(system, options.rounds or 25)  # type: ignore[misc]
 
 
+def openclaw(options: argparse.Namespace) -> Iterator[Trial]:
+    """the daemon dead, hung, answering nonsense, and a full disk, beside the real OpenClaw"""
+    yield from beside.trials(options.rounds or 10)
+
+
 PARTS = {
     part.__name__: part
-    for part in (kill, errors, forget, loop, writers, repositories, disk, person, clocks, power)
+    for part in (kill, errors, forget, loop, writers, repositories, disk, person, clocks, power, openclaw)
 }
 
 
@@ -105,10 +111,17 @@ def main(arguments: list[str]) -> int:
         os.environ.update(environment(nobody))
         for name in options.part or PARTS:
             say(f"{name}: {PARTS[name].__doc__}")
-            figures += [tell(_try(name, trial)) for trial in PARTS[name](options)]
+            figures += _all_of(name, options)
     save(figures, CACHE / "faults.json")
     print("\n" + markdown(figures))
     return 1 if any(figure.broken for figure in figures) else 0
+
+
+def _all_of(part: str, options: argparse.Namespace) -> list[Figure]:
+    try:
+        return [tell(_try(part, trial)) for trial in PARTS[part](options)]
+    except Impossible as why:
+        return [tell(skip(part, str(why)))]
 
 
 def _try(part: str, trial: Trial) -> Figure:
@@ -126,7 +139,9 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("part", nargs="*", choices=[[], *PARTS], metavar="PART", help="only these parts")
-    parser.add_argument("--rounds", type=int, help="power cuts per file system, or rounds of the kill loop")
+    parser.add_argument(
+        "--rounds", type=int, help="power cuts per file system, rounds of the kill loop, turns per fault"
+    )
     return parser
 
 

@@ -24,7 +24,7 @@ from tests.faults.said import NOTE, note_of, text_of, version_of
 
 
 @contextmanager
-def _tmpfs(mount: Path, options: str) -> Iterator[Path]:
+def tmpfs(mount: Path, options: str) -> Iterator[Path]:
     need_root()
     mount.mkdir()
     _mount("-t", "tmpfs", "-o", options, "tmpfs", str(mount))
@@ -34,6 +34,15 @@ def _tmpfs(mount: Path, options: str) -> Iterator[Path]:
         unmount(mount)
 
 
+def fill(ballast: Path) -> None:
+    """To the last byte of the disk that it is on."""
+    with ballast.open("wb", buffering=0) as file, suppress(OSError):
+        for size in (1 << 20, 1 << 16, 1 << 12, 1):
+            with suppress(OSError):
+                while True:
+                    file.write(bytes(size))
+
+
 def _mount(*arguments: str) -> None:
     done = subprocess.run(["mount", *arguments], capture_output=True, text=True)
     if done.returncode:
@@ -41,14 +50,14 @@ def _mount(*arguments: str) -> None:
 
 
 def _full(folder: Path) -> Iterator[str]:
-    with _tmpfs(folder / "small", "size=6m") as disk:
+    with tmpfs(folder / "small", "size=6m") as disk:
         (disk / "ballast").mkdir()
         (disk / "ballast/big").write_bytes(bytes(512 * 1024))
         yield from _until_full(disk)
 
 
 def _no_inodes(folder: Path) -> Iterator[str]:
-    with _tmpfs(folder / "small", "size=64m,nr_inodes=700") as disk:
+    with tmpfs(folder / "small", "size=64m,nr_inodes=700") as disk:
         (disk / "ballast").mkdir()
         for number in range(160):
             (disk / f"ballast/{number}").touch()
