@@ -90,7 +90,6 @@ def test_what_waits_in_the_spool_is_kept_before_what_is_said_now(home: Path) -> 
     assert said(home) == [*(f"spooled {number}" for number in range(5)), "said now"]
 
 
-
 def test_a_stop_finishes_what_was_let_in_and_leaves_nothing_of_itself(home: Path, git_log: GitLog) -> None:
     with serving(home) as process:
         process.message("hello")

@@ -1,8 +1,8 @@
 """What the host talks to: a model and a messenger, both on loopback, both recording what they were sent.
 
 The model speaks OpenAI's chat completions, streamed and whole. What it answers stands in the message:
-`[[say TEXT]]` is the answer, `[[call NAME {…}]]` makes it call that tool first. The messenger speaks as much
-of Telegram's Bot API as the host uses.
+`[[say TEXT]]` is the answer, `[[call NAME {…}]]` makes it call that tool first; asked for a summary, it
+fills in the headings. The messenger speaks as much of Telegram's Bot API as the host uses.
 """
 
 from __future__ import annotations
@@ -170,8 +170,15 @@ def _message(messages: list[Json], reply: str, wishes: Mapping[str, str]) -> Jso
         function = {"name": call[1], "arguments": call[2]}
         made = {"index": 0, "id": f"call_{time.time_ns()}", "type": "function", "function": function}
         return {"role": "assistant", "content": None, "tool_calls": [made]}
+    if "exact section headings" in asked:  # the host wants to compact
+        return {"role": "assistant", "content": _summary(asked)}
     say = re.search(r"\[\[say (.*?)\]\]", asked, re.DOTALL)
     return {"role": "assistant", "content": say[1] if say else reply}
+
+
+def _summary(asked: str) -> str:
+    headings = re.findall(r"^## .*$", asked.rpartition("</conversation>")[2], re.MULTILINE)
+    return "".join(f"{heading}\n- None.\n\n" for heading in headings)
 
 
 # ---------------------------------------------------------------- the messenger

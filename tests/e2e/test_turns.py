@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -205,3 +206,64 @@ def test_a_model_may_not_add_to_memory_while_tacit_is_the_hosts_memory_slot(gate
         host.openclaw("config", "unset", "plugins.slots.memory")
     host.write("/new", OWNER)
     assert eventually(lambda: bool(answer("flute")) and kept("flute"))
+
+
+LATER = {
+    "Spawn Melody to fix a bug in the auth module": "Melody answers",
+    "What port does Mission Control run on?": "| Mission Control | 3310 |",
+    "What lessons did we learn about timeout settings?": "thirty is right",
+}
+
+
+@pytest.mark.parametrize(("question", "answer"), LATER.items())
+def test_what_the_owner_asks_about_agents_ports_and_lessons_is_answered_by_what_arrives(
+    gateway: Gateway, question: str, answer: str
+) -> None:
+    gateway.host.write("/new", OWNER)
+    assert answer in gateway.host.write(question, OWNER).first.everything
+
+
+def test_a_topic_has_the_port_in_the_compact_tools_that_it_loads(gateway: Gateway) -> None:
+    turn = gateway.host.write("What port does Mission Control run on?", OWNER, GROUP, 14)
+    assert files(turn.first) == ["SOUL.md", "TOOLS_COMPACT.md"]
+    assert "| Mission Control | 3310 |" in turn.first.system
+
+
+def test_after_a_compaction_the_session_is_renewed_and_not_ended(gateway: Gateway) -> None:
+    """The host took what was said before out of its window."""
+    host, log = gateway.host, gateway.home / ".tacit" / "receipts"
+    question, answer = next(iter(ASKED.items()))
+    host.write("/new", OWNER)
+    host.write(question, OWNER)
+
+    def marks() -> list[str]:
+        lines = [line for file in log.glob("*.jsonl") for line in file.read_text().splitlines()]
+        return [line for line in lines if '"ended":' in line and f"direct:{OWNER}" in line]
+
+    before = len(marks())
+    done = host.write("/compact", OWNER).reply
+    assert not re.search("failed|skipped", done), done
+    assert eventually(lambda: len(marks()) == before + 1)
+    assert '"sealed":true' not in marks()[-1]  # it goes on in the same transcript
+    assert answer in host.write(f"{question} After the pause?", OWNER).first.user
+
+
+def test_a_heartbeat_in_the_main_session_gets_its_instructions_and_is_no_word_of_the_owner(
+    gateway: Gateway,
+) -> None:
+    host, before = gateway.host, len(gateway.host.model.requests)
+    event = (
+        "system",
+        "event",
+        "--text",
+        f"The kiln is at 900 degrees, heron{time.time_ns()}.",
+        "--mode",
+        "now",
+    )
+    host.openclaw(*event, "--session-key", "agent:main:main")
+    assert eventually(lambda: any("eartbeat" in one.user for one in host.model.requests[before:]))
+    run = next(one for one in host.model.requests[before:] if "eartbeat" in one.user)
+    assert files(run) == ["SOUL.md", "USER.md", "TOOLS_COMPACT.md", "HEARTBEAT.md"]
+    assert eventually(lambda: "— system (heartbeat)\n" in transcripts(gateway))
+    said = transcripts(gateway).split("\n## ")
+    assert not [one for one in said if "eartbeat poll]" in one and "— user" in one]
