@@ -73,8 +73,8 @@ class Round:
 
     @property
     def is_in_time(self) -> bool:
-        """No turn waited for tacit for longer, and nothing else makes every turn late. How late one of them was
-        says as much about the machine as about us."""
+        """No turn waited for tacit for longer, and nothing else makes every turn late. How late one of them
+        was says as much about the machine as about us."""
         return max(self.held, self.shortest) <= ALLOWED
 
 
