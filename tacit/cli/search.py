@@ -7,7 +7,7 @@ question itself ("last Tuesday") are understood and only lift what is from then.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 
 from tacit.cli import output
@@ -90,7 +90,7 @@ def _print(found: Found, explain: bool) -> None:
         output.say(_line("  ".join(part for part in parts if part)))
         output.say_marked(_indented(hit.snippet))
         if explain:
-            above = found.hits[rank - 1] if rank else None
+            above = _above(hit, found.hits[:rank])
             output.say(_indented(_reckoning(hit, above), "  | "))
         output.say()
     if explain:
@@ -120,6 +120,7 @@ def _reason(hit: Hit) -> str:
     if why.vector_rank is not None:
         parts.append(f"meaning: rank {why.vector_rank}")
     parts += [name for name, _ in why.boosts]
+    parts += ["asks the same"] if why.echo is not None else []
     return "; ".join(parts)
 
 
@@ -131,12 +132,20 @@ def _reckoning(hit: Hit, above: Hit | None) -> str:
     lines.append(
         f"{why.score:+.2f} in all" + (f", {_compared(why, above.why)} the hit above" if above else "")
     )
+    if why.echo is not None:
+        lines.append("it asks the same, so it is set apart: nothing else is measured against it")
     if why.rerank is not None:
         lines.append(f"read again: {why.rerank:+.1f}, which decides most of the order")
     lines.append(
         f"{hit.score:.2f} relevance: how likely it answers, from the sum and how well anything matches"
     )
     return "\n".join(lines)
+
+
+def _above(hit: Hit, before: Sequence[Hit]) -> Hit | None:
+    """The last of those that it was measured against."""
+    measured = [other for other in before if other.why.echo is None]
+    return measured[-1] if measured and hit.why.echo is None else None
 
 
 def _of_words(why: Why) -> str:
@@ -167,6 +176,8 @@ def _account(found: Found) -> Iterator[str]:
         yield f"days understood: {days[0]} to {days[1]} ({days[2]})"
     if names := _list(trace.get("names")):
         yield f"known names: {', '.join(map(str, names))}"
+    if echoes := trace.get("echoes"):
+        yield f"turns that ask the same, set apart: {echoes}"
     if trace.get("embedder"):
         yield f"vectors of: {trace['embedder']}"
     yield "A part of a sum says how many standard deviations a passage is above the mean of all candidates,"

@@ -424,7 +424,7 @@ class _Turn:
 
     def _found(self, awake: Sequence[Activation]) -> Found:
         words = dict.fromkeys(word for one in awake for word in one.topic.keywords)
-        query = " ".join([self.asked, *list(words)[:_TOPIC_WORDS]])
+        query = "\n".join(filter(None, [self.asked, " ".join(list(words)[:_TOPIC_WORDS])]))
         scope, limit = self._scope(), self._candidates
         state = None if self._is_trial else self.view.generation()
         question = Question(

@@ -102,6 +102,8 @@ class Why:
     words: tuple[str, ...] = ()  # of the query that stand in the passage
     lexical_rank: int | None = None
     vector_rank: int | None = None
+    # Of a turn that asks the same as the query: its relevance if it stood among the others. None: of no such.
+    echo: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

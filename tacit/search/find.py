@@ -4,6 +4,7 @@
     words        the best passages by BM25, scope applied inside
     vector       the question's vector, within the time there is; then the nearest passages
     fuse         both rankings on one footing, boosts for named days, people and projects
+    echoes       turns that ask the same are set apart: they are nearer than any answer  (tacit.search.echoes)
     rerank       a cross-encoder reads the best few, if there is one and time for it
     explain      relevance, snippet and reasons for the hits that are returned
 
@@ -18,15 +19,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import log
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from tacit.embed.protocol import Embedder, EmbedderError
 from tacit.index.protocol import Index, Stored
 from tacit.model.search import EVERYTHING, Found, Hit, Scope, Scored, Why
 from tacit.search.calibration import Calibration
+from tacit.search.echoes import KEPT, Apart, apart, newest
 from tacit.search.fusion import DEPTH, Candidates, best, blend, fuse, top
 from tacit.search.parts import Reranker
 from tacit.search.snippet import snippet
+from tacit.text.asking import asking_same
 from tacit.text.query import Query, understand
 
 _RERANKED = 50
@@ -35,7 +38,20 @@ _RERANK_SHARE = 0.8
 _CROWDED = 0.25  # a term in more passages than this says little and costs most of the time
 _NAMED_DAY = 0.5  # boosts, in the units of the fused score
 _NAMED_NAME = 0.3
+_ECHOES_AMONG = 5  # of the best: an echo is one of them
+_MANY = 30  # hits among which more than one echo may stand
 _COMMON = 0.2  # share of passages at which a word of the question counts half in its vector
+
+_Fused: TypeAlias = tuple[dict[int, Why], dict[int, Stored]]
+
+
+class _Asked(NamedTuple):
+    """What candidates are looked for with."""
+
+    terms: Sequence[str]
+    vector: bytes | None
+    scope: Scope
+    depth: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +93,16 @@ def find(
             if trouble and engine.alone is not None:
                 engine = replace(engine, calibration=engine.alone)
         with clock("nearest"):
-            nearest = index.nearest(vector, scope, depth) if vector else []
-            cosines = {one.id: one.score for one in nearest}
-            if vector:
-                cosines |= index.cosines(vector, {one.id for one in lexical} - cosines.keys())
+            asked = _Asked(terms, vector, scope, depth)
+            found = _candidates(index, asked, lexical, ideal)
         with clock("fuse"):
-            found = Candidates(lexical, nearest, cosines, ideal)
-            trust = engine.calibration.trust
             looked_at = _looked_at(engine, question, limit)
-            whys = fuse(found, engine.lexical_weight, engine.vector_weight * trust, looked_at)
-            stored = index.stored(whys.keys())
+            whys, stored = _fused(engine, found, looked_at)
+        with clock("echoes"):
+            echoes = _echoes(engine, text, asked, found, (whys, stored))
+            if echoes is not None:
+                found = echoes.rest
+                whys, stored = _fused(engine, found, looked_at)
             whys = {one: _boosted(whys[one], stored[one], question) for one in stored}
         channels = ["lexical", *(["vector"] if vector else [])]
         with clock("rerank"):
@@ -98,12 +114,20 @@ def find(
         standings = {one: why.standing for one, why in whys.items()}
         places = {one: (kept.path, kept.passage.first_line) for one, kept in stored.items()}
         chosen = best(standings, places, limit)
+        if echoes is not None:
+            asked_before = _returned(engine, echoes, whys, limit)
+            evidence = evidence if chosen else _evidence(echoes.among, whys)
+            chosen = [*chosen[:1], *asked_before, *chosen[1:]][:limit]
+            whys, stored = {**whys, **asked_before}, {**stored, **echoes.echoes}
         hits = list(_hits(engine, chosen, stored, whys, evidence, terms if snippets else None))
     return Found(
         hits=tuple(hits),
         channels=tuple(channels),
         degraded=tuple(filter(None, (trouble, trouble_reading))),
-        trace=_trace(question, engine, found, scope, evidence, clock),
+        trace={
+            **_trace(question, engine, found, scope, evidence, clock),
+            "echoes": len(echoes.echoes) if echoes is not None else 0,
+        },
     )
 
 
@@ -144,6 +168,58 @@ def _by_words(index: Index, terms: Sequence[str], scope: Scope, depth: int) -> t
 def _rarity(share: float) -> float:
     """Inverse document frequency. A word that is nowhere in the home counts as one of the rarest."""
     return max(0.1, log((1 - share + 1e-4) / (share + 1e-4)))
+
+
+# Candidates
+
+
+def _candidates(index: Index, asked: _Asked, lexical: Sequence[Scored], ideal: float) -> Candidates:
+    vector = asked.vector
+    nearest = index.nearest(vector, asked.scope, asked.depth) if vector else []
+    cosines = {one.id: one.score for one in nearest}
+    if vector:
+        cosines |= index.cosines(vector, {one.id for one in lexical} - cosines.keys())
+    return Candidates(lexical, nearest, cosines, ideal)
+
+
+def _fused(engine: Engine, found: Candidates, count: int | None) -> _Fused:
+    trust = engine.calibration.trust
+    whys = fuse(found, engine.lexical_weight, engine.vector_weight * trust, count)
+    return whys, engine.index.stored(whys.keys())
+
+
+# Echoes
+
+
+def _echoes(engine: Engine, text: object, asked: _Asked, found: Candidates, fused: _Fused) -> Apart | None:
+    """Only where one of the best is an echo are all candidates looked at: else nothing is fetched."""
+    whys, stored = fused
+    first = sorted(stored, key=lambda one: -whys[one].score)[:_ECHOES_AMONG]
+    turns = [stored[one].passage for one in first if stored[one].passage.turn]
+    is_same = asking_same(text) if turns and isinstance(text, str) else None
+    if is_same is None or not any(is_same(turn.text) for turn in turns):
+        return None
+
+    def deeper(times: int) -> Candidates:
+        further = asked._replace(depth=asked.depth * times)
+        lexical, ideal = _by_words(engine.index, asked.terms, asked.scope, further.depth)
+        return _candidates(engine.index, further, lexical, ideal)
+
+    return apart(engine.index, found, is_same, asked.terms, deeper)
+
+
+def _returned(engine: Engine, echoes: Apart, whys: Mapping[int, Why], limit: int) -> dict[int, Why]:
+    """Some echoes, to stand beside the best of the rest and not above."""
+    calibration = engine.calibration
+    evidence = _evidence(echoes.among, whys)
+    meaning = calibration.meaning_of(evidence.cosine)
+    relevance = round(calibration.relevance(evidence.words, meaning, evidence.reading, 0.0), 4)
+    among = fuse(echoes.among, engine.lexical_weight, engine.vector_weight * calibration.trust)
+    first = max((why.standing for why in whys.values()), default=None)
+    return {
+        one: replace(among[one], standing=among[one].score if first is None else first, echo=relevance)
+        for one in newest(echoes.echoes.items(), KEPT if limit >= _MANY else 1)
+    }
 
 
 # Vectors

@@ -213,6 +213,16 @@ def test_cli_search_explain_tells_the_sum_and_how_the_answer_was_made(here: Here
     assert "vectors of: wordllama/" in done.stdout
 
 
+def test_cli_search_shows_the_same_question_asked_before_and_says_so(here: Here) -> None:
+    done = here("search", "how hot was the kiln", "--explain")
+    assert re.search(r"\.md:\d+  2026-05-02  [01]\.\d\d  words: .*; asks the same\n", done.stdout)
+    assert "  | it asks the same, so it is set apart: nothing else is measured against it\n" in done.stdout
+    assert "turns that ask the same, set apart: 1\n" in done.stdout
+    first, *others = hits(here("search", "how hot was the kiln", "--json"))
+    assert "echo" not in first["why"]
+    assert [hit["turn"] for hit in others if "echo" in hit["why"]] == [1]
+
+
 def test_cli_search_explain_json_has_the_trace(here: Here) -> None:
     done = here("search", "what happened to the kiln on 2026-05-12", "--explain", "--json", "-c", "journal")
     value = json.loads(done.stdout)
