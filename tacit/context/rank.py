@@ -3,7 +3,8 @@
 The gate is about the question: if not even the best passage is relevant enough, nothing is given. If it is,
 passages are tried in the order of their value, which is their standing in the search and a few nudges:
 
-    a question that was found points to the turn after it, which may answer it
+    a question that was found points to the turn after it, which may answer it; the message itself, asked
+    before, does so too and is not given
     the words of whom the question names, or means by "I" and "you", count more
     so do passages of a file in which something stands out
     what is recent, for kinds of notes that grow old, and what other files point to: only among near equals
@@ -29,10 +30,12 @@ from tacit.context.plain import without_comments
 from tacit.index.protocol import Place, Stored
 from tacit.model.context import Dropped
 from tacit.model.search import Category, Hit
+from tacit.text.asking import SIGNS
 
 # In units of the standing: how far above all candidates of a question a passage stands.
 _ANSWER = 0.6  # of the standing of a question, for the turn after it
 _MOST_ANSWER = 4.0
+_EARLIER = 2.0  # how far below the best an earlier answer to the same question stands at most
 _TOGETHER = 600  # characters of a question and its answer; longer ones speak for themselves
 _MEANT = 0.6
 _FILE = 0.3  # of the best standing in the same file
@@ -44,7 +47,7 @@ _PERSONAL: tuple[Category, ...] = ("person", "journal", "memory")
 # Half-lives as multiples of that of the journal. What is not named here never grows old.
 _HALF_LIVES: Mapping[Category, float] = {"journal": 1, "conversation": 4, "project": 8}
 _SAME = 0.9  # share of words in common from which two passages say the same
-_QUESTION = ("?", "？", "؟")
+_FOLLOWS = "it follows a question that was found"
 NEAR = 60  # hits whose neighbours are worth looking up
 
 
@@ -85,10 +88,13 @@ def rank(
     this session has already. `excluded`: why a hit may not be used, or empty."""
     dropped: list[Dropped] = []
     usable = [hit for hit in hits if not _is_excluded(hit, excluded, dropped)]
-    band, code, reason = _band(usable, rules)
+    usable, (band, code, reason) = _judged(usable, rules)
     if band == "none":
         return Ranked((), (*dropped, *(_dropped(hit, code, reason) for hit in usable)), band)
     values = _values(usable, rules, near, references)
+    for hit in _echoes(usable, near):
+        values.pop(key_of(hit), None)
+        dropped.append(_dropped(hit, "echo", "it asks the same and says nothing besides"))
     units = sorted(_units(usable, values, near), key=lambda unit: (-unit.value, unit.path, unit.place))
     blocks = tuple(_distinct(units, given, dropped))
     if given and not any((block.score or 0.0) >= rules.gate for block in blocks):
@@ -103,6 +109,28 @@ def _is_excluded(hit: Hit, excluded: Callable[[Hit], str], dropped: list[Dropped
     if reason:
         dropped.append(_dropped(hit, "excluded", reason))
     return bool(reason)
+
+
+def _judged(hits: Sequence[Hit], rules: Rules) -> tuple[list[Hit], tuple[str, str, str]]:
+    """The band of what else there is. Only where that is nothing it is enough that the same was asked before,
+    for the sake of what was answered then."""
+    others = [hit for hit in hits if hit.why.echo is None]
+    judged = _band(others, rules)
+    if judged[0] != "none" or len(others) == len(hits):
+        return list(hits), judged
+    asked = [_alone(hit, hit.why.echo) for hit in hits if hit.why.echo is not None]
+    return [*asked, *others], _band(asked, rules)
+
+
+def _alone(echo: Hit, relevance: float) -> Hit:
+    """As much as if nothing else had been found: what was answered then comes first."""
+    return replace(echo, score=relevance, why=replace(echo.why, standing=echo.why.standing + _EARLIER))
+
+
+def _echoes(hits: Iterable[Hit], near: Mapping[Place, Sequence[Stored]]) -> list[Hit]:
+    """Turns that are nothing but the message once more; a longer one of which it is a piece is none."""
+    turns = _turns(near)
+    return [hit for hit in hits if hit.why.echo is not None and len(turns.get(key_of(hit), ())) <= 1]
 
 
 def _band(hits: Sequence[Hit], rules: Rules) -> tuple[str, str, str]:
@@ -149,6 +177,8 @@ def _values(
     lowest = min(values.values())
     for key, lift, _ in _answers(hits, near):
         values[key] = values.get(key, lowest) + lift
+    for key, value, _ in _earlier(hits, near):
+        values[key] = max(values.get(key, lowest), value)
     roles, words = meant(rules.question)
     for key, speaker in _speakers(hits, near).items():
         if key in values and is_meant(speaker, roles, words):
@@ -162,11 +192,25 @@ def _answers(
 ) -> Iterator[tuple[Key, float, float]]:
     """Turns after a question that was found, what that is worth to them, and the question's relevance."""
     for hit in hits:
-        if hit.turn and hit.why.standing > 0 and any(sign in hit.text for sign in _QUESTION):
-            after = [stored for stored in near.get(_place(hit), ()) if stored.passage.turn > hit.turn]
+        if hit.why.echo is None and hit.turn and hit.why.standing > 0 and any(s in hit.text for s in SIGNS):
+            after = _after(hit, near)
             if after and len(hit.text) + sum(len(one.passage.text) for one in after) <= _TOGETHER:
                 key = Key(hit.path, after[0].passage.turn)
                 yield key, _ANSWER * min(_MOST_ANSWER, hit.why.standing), hit.score
+
+
+def _earlier(
+    hits: Iterable[Hit], near: Mapping[Place, Sequence[Stored]]
+) -> Iterator[tuple[Key, float, float]]:
+    """Turns after the message itself, asked before; what they are worth at least, and its relevance. They are
+    answers to it, however long, but what they say may be nothing: so below the best and never far from it."""
+    for hit in hits:
+        if hit.why.echo is not None and (after := _after(hit, near)):
+            yield Key(hit.path, after[0].passage.turn), hit.why.standing - _EARLIER, hit.score
+
+
+def _after(hit: Hit, near: Mapping[Place, Sequence[Stored]]) -> list[Stored]:
+    return [stored for stored in near.get(_place(hit), ()) if stored.passage.turn > hit.turn]
 
 
 def _speakers(hits: Iterable[Hit], near: Mapping[Place, Sequence[Stored]]) -> dict[Key, str]:
@@ -206,13 +250,22 @@ def _units(
         pieces.setdefault(key_of(hit), []).append(_block(hit))
     turns = _turns(near)
     asked = {key: score for key, _, score in _answers(hits, near)}
+    earlier = {key: score for key, _, score in _earlier(hits, near)}
     for key, value in values.items():
         found = pieces.get(key, [])
+        if key in earlier:
+            found = [_answering(block, earlier[key]) for block in found]
         whole = turns.get(key)
         if whole is not None and len(whole) > len(found):
-            yield replace(_joined(whole, found, asked.get(key)), value=value, pieces=tuple(found))
+            joined = _joined(whole, found, earlier.get(key, asked.get(key)))
+            yield replace(joined, value=value, pieces=tuple(found))
         else:
             yield from (replace(block, value=value) for block in found)
+
+
+def _answering(block: Block, relevance: float) -> Block:
+    """What was said when the same was asked before is as relevant as that, whatever its words are."""
+    return replace(block, score=max(block.score or 0.0, relevance), reason=_FOLLOWS)
 
 
 def _turns(near: Mapping[Place, Sequence[Stored]]) -> dict[Key, list[Stored]]:
@@ -238,7 +291,7 @@ def _joined(whole: Sequence[Stored], found: Sequence[Block], asked: float | None
         label=f"knowledge:{source}",
         source=source,
         text=text,
-        reason=best.reason if best else "it follows a question that was found",
+        reason=best.reason if best else _FOLLOWS,
         path=whole[0].path,
         place=first.first_line,
         end=last.last_line,

@@ -99,6 +99,81 @@ def test_the_turn_after_a_question_that_was_found_comes_along() -> None:
     assert "Five." not in texts(ranked(replace(question, text="Programme for Reif."), near=near))
 
 
+def echo(turn: int = 4, *, score: float = 0.3, standing: float = 2.0, relevance: float = 0.9) -> Hit:
+    """The message, asked before."""
+    found = said(turn, "What about the kiln", "user", standing=standing)
+    return replace(found, score=score, why=replace(found.why, echo=relevance))
+
+
+def after(question: Hit, *replies: str) -> dict[tuple[str, int], list[Stored]]:
+    turns = [question.text, *replies]
+    told = [stored(question.turn + n, text, "agent" if n else "user") for n, text in enumerate(turns)]
+    return {(question.path, question.lines[0]): told}
+
+
+def test_the_same_question_asked_before_is_not_given_but_what_was_answered_is_beside_the_note() -> None:
+    asked, note = echo(), hit()
+    found = ranked(note, asked, near=after(asked, "It goes to cone six."))
+    assert texts(found) == [note.text, "It goes to cone six."]
+    assert [(one.code, one.source) for one in found.dropped] == [("echo", f"{asked.path}:16")]
+    assert found.blocks[1].score == asked.score
+
+
+def test_an_earlier_answer_is_never_far_below_the_best_nor_above_it() -> None:
+    for standing in (0.0, 2.0, 12.0):
+        asked, note = echo(standing=standing), hit(standing=standing)
+        first, second = ranked(note, asked, near=after(asked, "Six. " * 300)).blocks
+        assert first.text == note.text
+        assert 0 <= first.value - second.value < 4
+
+
+def test_an_earlier_answer_is_given_alone_where_nothing_else_is_about_the_question() -> None:
+    asked, note = echo(score=0.02), hit(score=0.02)
+    near = after(asked, "It goes to cone six.")
+    found = ranked(note, asked, near=near)
+    assert texts(found)[0] == "It goes to cone six."
+    assert found.blocks[0].score == asked.why.echo
+    assert found.band == "strong"
+    assert texts(ranked(asked, near=near)) == ["It goes to cone six."]
+    weak = echo(score=0.02, relevance=0.05)
+    assert ranked(note, weak, near=near).band == "none"
+
+
+def test_that_the_same_was_asked_makes_a_weak_question_no_stronger() -> None:
+    asked = echo(relevance=0.95)
+    assert ranked(hit(score=0.3), asked, near=after(asked, "Six.")).band == "weak"
+
+
+def test_several_earlier_answers_are_given_and_equal_ones_once() -> None:
+    one, other = echo(), replace(echo(), path="raw/conversations/2026/10/07/0931-ses_b-hello.md")
+
+    def given(reply: str) -> list[str]:
+        told = [place._replace(path=other.path) for place in after(one, reply)[one.path, 16]]
+        near = {**after(one, "Understood."), (other.path, 16): told}
+        return sorted(texts(ranked(hit(), one, other, near=near)))
+
+    assert given("Six, I think.") == ["Six, I think.", "The kiln is on.", "Understood."]
+    assert given("Understood.") == ["The kiln is on.", "Understood."]
+
+
+def test_an_earlier_answer_that_was_found_itself_is_as_relevant_as_the_question() -> None:
+    asked = echo()
+    reply = replace(said(5, "Six.", "agent", standing=-0.5), score=0.001)
+    answer = next(
+        block for block in ranked(hit(), asked, reply, near=after(asked, "Six.")).blocks if block.turn
+    )
+    assert (answer.text, answer.score) == ("Six.", asked.score)
+
+
+def test_a_longer_turn_with_the_question_in_it_is_given() -> None:
+    asked = echo()
+    more = stored(4, "The kiln hums.", "user", id_=40, line=18)
+    near = {(asked.path, 16): [stored(4, asked.text, "user"), more, stored(5, "Six.", "agent")]}
+    found = ranked(hit(), asked, near=near)
+    assert any("The kiln hums." in text for text in texts(found))
+    assert not found.dropped
+
+
 def test_words_of_whom_the_question_names_or_means_count_more() -> None:
     hanna, noor = said(1, "I load at noon.", "Hanna"), said(2, "It goes in at one.", "Noor")
     assert texts(ranked(noor, hanna, rules=replace(RULES, question="When does Hanna load?")))[0] == hanna.text
