@@ -1,4 +1,4 @@
-"""`tacit openclaw phase` where no host runs; with the real one: tests/e2e/test_phases.py."""
+"""`tacit openclaw phase` where no host runs; with the real one: tests/e2e/test_whole_migration.py."""
 
 from __future__ import annotations
 

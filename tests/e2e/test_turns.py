@@ -107,8 +107,13 @@ def test_a_subagent_gets_soul_alone_and_what_is_for_groups(gateway: Gateway) -> 
     host, before = gateway.host, len(gateway.host.model.requests)
     task = '{"task": "Which port does Mission Control have?", "label": "port"}'
     host.write(f"[[call sessions_spawn {task}]]", OWNER)
-    assert eventually(lambda: any("[Subagent Task]" in one.user for one in host.model.requests[before:]))
-    run = next(one for one in host.model.requests[before:] if "[Subagent Task]" in one.user)
+
+    def is_of_task(request: Request) -> bool:
+        """And does not quote an earlier one."""
+        return request.user.rfind("[Subagent Task]") > request.user.rfind("<!-- /knowledge")
+
+    assert eventually(lambda: any(is_of_task(one) for one in host.model.requests[before:]))
+    run = next(one for one in host.model.requests[before:] if is_of_task(one))
     assert files(run) == ["SOUL.md"]
     assert "Ines Hartwig" not in run.everything
 

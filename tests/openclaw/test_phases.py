@@ -1,4 +1,4 @@
-"""Phases of a migration where no host is asked; with the real one: tests/e2e/test_phases.py."""
+"""Phases of a migration where no host is asked; with the real one: tests/e2e/test_whole_migration.py."""
 
 from __future__ import annotations
 
