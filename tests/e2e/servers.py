@@ -162,6 +162,7 @@ def _message(messages: list[Json], reply: str, wishes: Mapping[str, str]) -> Jso
     """By what the newest message of the user asks for. A call that was answered is not made again."""
     at = _newest(messages)
     asked = words(messages[at]["content"]) if at >= 0 else ""
+    asked = asked.rpartition("<!-- /")[2]  # what was recalled may quote what another message asked for
     if "[[" not in asked:
         asked = next((wish for part, wish in wishes.items() if part in asked), asked)
     called = any(one["role"] == "tool" for one in messages[at + 1 :])
