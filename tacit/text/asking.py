@@ -3,7 +3,8 @@
 A question that was asked before is nearer to itself than anything that answers it, and says nothing that
 whoever asks again does not know. So it has to be told from what only speaks of the same: it asks too, nearly
 all of its words are in the question and the other way round, no number is new, and nothing is said after
-its question mark. Names, greetings and what a host puts in front of a message may differ.
+its question mark. Names, greetings and what a host puts in front of a message may differ. So may further
+questions: "…? And after the pause?" says nothing either.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from tacit.text import words
 SIGNS = ("?", "？", "؟")
 LONGEST = 2_000  # what is looked at; longer messages are seldom sent twice
 _SAME = 0.8  # share of the words of each that the other one has
+_MORE = 4  # times as long a text may be that asks the same and other things
 
 _HEAD = re.compile(r"(?:\s*\[[^\]\n]{0,200}\])+\s*")  # [Telegram Ines 2026-11-18 09:12]
 _WORD = re.compile(r"[^\W_]+")
+_END = re.compile(r"(?<=[.!?;:…？؟。！；])\s+")
 _COURTEOUS = """
-hi hello hey dear good morning evening please thanks thank cheers ok okay so and well
-hallo moin guten morgen abend tag liebe lieber bitte danke und also
+hi hello hey dear good morning evening please thanks thank cheers ok okay so and well once more again
+hallo moin guten morgen abend tag liebe lieber bitte danke und also nochmal noch einmal
 bonjour salut merci svp hola gracias favor ciao grazie ola obrigado obrigada hoi bedankt
 """
 _COURTESIES = frozenset(_COURTEOUS.split())
@@ -75,7 +78,7 @@ def asking_same(question: str) -> Callable[[str], bool] | None:
     asked = Counter(_words(_asked(question))) or every
     fewest, most = _SAME * asked.total(), every.total() / _SAME
 
-    def is_same(text: str) -> bool:
+    def is_one(text: str) -> bool:
         spoken = _words(text[:LONGEST])
         if not spoken or not fewest <= len(spoken) <= most:  # nearly all texts, and this is quick to tell
             return False
@@ -89,7 +92,16 @@ def asking_same(question: str) -> Callable[[str], bool] | None:
             and asks(text)
         )
 
+    def is_same(text: str) -> bool:
+        return is_one(text) or (len(text) <= _MORE * len(question) and any(map(is_one, _questions(text))))
+
     return is_same
+
+
+def _questions(text: str) -> list[str]:
+    """Its sentences, courtesies aside, if each of them asks; else none."""
+    sentences = [one for one in _END.split(text[:LONGEST].strip()) if _words(one)]
+    return sentences if all(one.endswith(SIGNS) for one in sentences) else []
 
 
 def _asked(question: str) -> str:

@@ -43,7 +43,9 @@ class Steps:
         return read
 
     def verdicts(self, *more: str) -> dict[str, str]:
-        return {one["name"]: one["verdict"] for one in json.loads(self("check", "--json", *more).stdout)}
+        found = json.loads(self("check", "--json", *more).stdout)
+        print(*(f"{one['name']} {one['verdict']} {one['evidence']}" for one in found), sep="\n")
+        return {one["name"]: one["verdict"] for one in found}
 
 
 @pytest.fixture

@@ -51,6 +51,18 @@ def test_statements_ask_nothing(text: str) -> None:
     assert asking_same(text) is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{QUESTION} After the pause?",
+        f"{QUESTION} Once more, please.",
+        f"Hello! {QUESTION} And who wrote that?",
+    ],
+)
+def test_what_only_asks_may_ask_something_more(text: str) -> None:
+    assert is_same(QUESTION, text)
+
+
 def is_same(question: str, text: str) -> bool:
     same = asking_same(question)
     assert same is not None
@@ -78,6 +90,7 @@ def test_the_same_question_is_recognised_however_it_is_written_and_both_ways(tex
     [
         "We decided about local model strategy: small models at home.",
         "What did we decide about local model strategy? Small ones.",
+        "Since May the shop pays. What did we decide about local model strategy?",
         "What did we decide about local model strategy? Yes.",
         "What did we decide about local model strategy on the 14?",
         "What did we decide about the glaze?",
