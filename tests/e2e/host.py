@@ -18,6 +18,7 @@ from typing import Any
 from tests.e2e.npm import Installed
 from tests.e2e.servers import Model, Request, Telegram
 
+QUIET = 2.0  # seconds after which a host that was busy with itself has finished
 PATIENCE = 120.0  # seconds for what takes a second or two on a machine at rest
 Json = dict[str, Any]
 OWNER, STRANGER, GROUP = 111, 222, -100123
@@ -154,6 +155,16 @@ class Host:
         )
         assert sent is not None, f"no reply to {text!r}: {self.log[-2000:]}"
         return Turn(str(sent.get("text")), self.model.requests[before:], float(sent["at"]) - began)
+
+    def settle(self) -> None:
+        """Until nothing has been asked of the model for a while: a subagent that is done tells its parent, and
+        the host refuses a message that comes in the middle of that."""
+        seen, since = len(self.model.requests), time.monotonic()
+        until = since + PATIENCE
+        while time.monotonic() < min(since + QUIET, until):
+            time.sleep(0.1)
+            if len(self.model.requests) != seen:
+                seen, since = len(self.model.requests), time.monotonic()
 
     def report(self, key: str) -> Json:
         """The host's own account of the last system prompt of a session."""

@@ -113,6 +113,7 @@ def test_a_subagent_gets_soul_alone_and_what_is_for_groups(gateway: Gateway) -> 
         return request.user.rfind("[Subagent Task]") > request.user.rfind("<!-- /knowledge")
 
     assert eventually(lambda: any(is_of_task(one) for one in host.model.requests[before:]))
+    host.settle()
     run = next(one for one in host.model.requests[before:] if is_of_task(one))
     assert files(run) == ["SOUL.md"]
     assert "Ines Hartwig" not in run.everything
