@@ -157,8 +157,8 @@ class Host:
         return Turn(str(sent.get("text")), self.model.requests[before:], float(sent["at"]) - began)
 
     def settle(self) -> None:
-        """Until nothing has been asked of the model for a while: a subagent that is done tells its parent, and
-        the host refuses a message that comes in the middle of that."""
+        """Until nothing has been asked of the model for a while: a subagent that is done tells its parent,
+        and the host refuses a message that comes in the middle of that."""
         seen, since = len(self.model.requests), time.monotonic()
         until = since + PATIENCE
         while time.monotonic() < min(since + QUIET, until):

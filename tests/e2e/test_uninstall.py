@@ -14,7 +14,7 @@ from tests.e2e.grown import grow
 from tests.e2e.host import OWNER, Host
 from tests.e2e.npm import Installed
 
-pytestmark = pytest.mark.xdist_group("openclaw")
+pytestmark = pytest.mark.xdist_group("openclaw-alone")  # hosts of their own, beside the shared one
 
 
 @pytest.fixture(scope="module")
