@@ -11,7 +11,7 @@ demo: $(READY)
 	@$(BIN)/tacit demo
 
 test: check
-	@$(BIN)/pytest -n 2 --dist loadgroup $(TACIT_PYTEST)
+	@$(BIN)/pytest -n 2 $(TACIT_PYTEST)
 
 check: $(READY)
 	@$(BIN)/ruff check -q .

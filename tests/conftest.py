@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -34,6 +35,21 @@ settings.load_profile("tacit")
 ZONE = "CET-1CEST,M3.5.0,M10.5.0/3"
 _FOREIGN = ("GIT_", "XDG_", "TACIT_", "SSH_", "LC_")
 _FOREIGN_NAMES = ("EMAIL", "EDITOR", "VISUAL", "PAGER", "LANG", "COLUMNS", "NO_COLOR", "FORCE_COLOR")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests of the real host share one gateway, so one worker has them all; those with hosts of their own go
+    to the other."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            if not nodeid.startswith("tests/e2e/"):
+                return nodeid
+            return "alone" if "test_uninstall" in nodeid else "shared"
+
+    return Together(config, log)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from tests.e2e.conftest import Gateway
 from tests.e2e.faults import ALLOWED, FAULTS, Fault, Round, Said, go_through, say, say_often
 from tests.faults.machine import Impossible
 
-pytestmark = pytest.mark.xdist_group("openclaw")
 TURNS, TRIES = 3, 3
 
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from tacit.openclaw import baseline
 from tests.e2e.conftest import Gateway
 
-pytestmark = pytest.mark.xdist_group("openclaw")
 Json = dict[str, Any]
 
 

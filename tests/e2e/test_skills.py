@@ -5,12 +5,9 @@ from __future__ import annotations
 import shutil
 from typing import Any
 
-import pytest
-
 from tests.conftest import Tacit
 from tests.e2e.conftest import Gateway
 
-pytestmark = pytest.mark.xdist_group("openclaw")
 MOST_CHARACTERS = 900  # that two cards may add to the host's list of skills
 
 

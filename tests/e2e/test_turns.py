@@ -17,8 +17,6 @@ from tests.e2e.conftest import Gateway
 from tests.e2e.host import GROUP, OWNER, STRANGER
 from tests.e2e.servers import Request
 
-pytestmark = pytest.mark.xdist_group("openclaw")
-
 ASKED = {
     "What did we decide about local model strategy?": "large remote one only for customer letters",
     "When did we run the APA shakedown and what were the results?": "fourteen of sixteen checks passed",

@@ -14,8 +14,6 @@ from tests.e2e.grown import grow
 from tests.e2e.host import OWNER, Host
 from tests.e2e.npm import Installed
 
-pytestmark = pytest.mark.xdist_group("openclaw-alone")  # hosts of their own, beside the shared one
-
 
 @pytest.fixture(scope="module")
 def alone(openclaw: Installed, tmp_path_factory: pytest.TempPathFactory) -> Host:

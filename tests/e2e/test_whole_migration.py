@@ -13,8 +13,6 @@ from tests.conftest import Ran, eventually
 from tests.e2e.conftest import Gateway
 from tests.e2e.host import GROUP, OWNER
 
-pytestmark = pytest.mark.xdist_group("openclaw")
-
 _TOUCHED = ("SOUL.md", "AGENTS.md", "TOOLS.md", "TOOLS_COMPACT.md", "MEMORY.md")
 _ANSWERS = {
     "What did we decide about local model strategy?": "[[say A large remote one only for customer letters.]]",
