@@ -12,6 +12,7 @@
     │   ├── Busy              another process holds what is needed
     │   └── DiskError         the operating system refused: full, read-only, failing
     ├── SessionError          a conversation cannot take this message
+    ├── LimitReached          a model may not be asked any more today
     ├── HostError             the program that tacit serves is not there, or said no
     └── GitError              git said no
 
@@ -76,6 +77,10 @@ class DiskError(StoreError):
 
 
 class SessionError(TacitError):
+    pass
+
+
+class LimitReached(TacitError):
     pass
 
 

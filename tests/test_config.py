@@ -305,11 +305,11 @@ WRONG = [
     (
         "zzzzzz: 1",
         ("1: unknown key 'zzzzzz'. Keys at the top: timezone, owners, workspaces, context_compiler, search, "
-        "watchers, lifecycle, git, capture, memory, inject, serve, sessions, openclaw."),
+        "watchers, lifecycle, review, git, capture, memory, inject, serve, sessions, openclaw, models."),
     ),
     ('"\\e[31m": 1', "1: unknown key '\\x1b[31m'. " + "Keys at the top: timezone, owners, workspaces, "
      "context_compiler, search, "
-     "watchers, lifecycle, git, capture, memory, inject, serve, sessions, openclaw."),
+     "watchers, lifecycle, review, git, capture, memory, inject, serve, sessions, openclaw, models."),
     (
         "git.auto_commit: true",
         ("1: the key 'git.auto_commit' has a dot. "

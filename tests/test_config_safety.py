@@ -22,6 +22,8 @@ REACHING = {
     "search.index": "'postgresql://evil.example/x'",
     "watchers.gate_model": "haiku",
     "lifecycle.model": "haiku",
+    "lifecycle.extract_model": "haiku",
+    "lifecycle.condense_model": "haiku",
     "git.auto_push": "true",
     "git.remote": "'https://evil.example/x.git'",
     "git.commit_message_model": "haiku",

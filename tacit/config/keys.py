@@ -41,7 +41,7 @@ class Workspace(NamedTuple):
 Value = bool | int | float | str | None | tuple[str, ...] | tuple[Override, ...] | tuple[Workspace, ...]
 Kind = Literal[
     "flag", "whole", "number", "choice", "path", "zone", "name", "word", "owner", "file", "model", "index",
-    "branch", "remote", "schedule", "override", "workspace",
+    "branch", "remote", "schedule", "override", "workspace", "price",
 ]  # fmt: skip
 
 Audience = Literal["owner", "group", "anyone"]
@@ -50,6 +50,10 @@ Loading = Literal["always", "retrieve", "never"]
 Mode = Literal["first", "each"]
 Files = Literal["rules", "without-memory", "host"]
 Trigger = Literal["on_session_end", "hourly", "manual"]
+Policy = Literal["auto", "review", "owner"]
+EXTRACTORS = ("decisions", "lessons", "people", "procedures", "facts", "journal")
+# Tools that read and write what the owner has on this machine; what others give is a stranger's.
+TRUSTED_TOOLS = ("read", "write", "edit", "apply_patch", "ls", "glob", "grep", "todo")
 
 LANES = ("bootstrap", "runtime", "file", "daily")
 SESSION_TYPES = (
@@ -184,6 +188,15 @@ class Search:
     vector_weight: float = field(
         default=0.6, metadata=_rule("number", "Weight of similar meaning in the ranking.", low=0, high=1000)
     )
+    spreading: float = field(
+        default=0.5,
+        metadata=_rule(
+            "number",
+            "Share of a hit's relevance for notes that are linked with it and that no word found; 0: none.",
+            low=0,
+            high=0.9,
+        ),
+    )
     embedding_model: str = field(
         default="bundled",
         metadata=_rule(
@@ -289,6 +302,62 @@ class Lifecycle:
             nullable=True,
             reaches=True,
         ),
+    )
+    extract_model: str | None = field(
+        default=None,
+        metadata=_rule(
+            "model", "Model for extracting alone; null uses lifecycle.model.", nullable=True, reaches=True
+        ),
+    )
+    condense_model: str | None = field(
+        default=None,
+        metadata=_rule(
+            "model", "Model for condensing and pruning alone; null uses lifecycle.model.",
+            nullable=True, reaches=True,
+        ),
+    )  # fmt: skip
+    extractors: tuple[str, ...] = field(
+        default=EXTRACTORS,
+        metadata=_rule("word", "What is looked for in conversations; your own by their names.", many=True),
+    )
+    trusted_tools: tuple[str, ...] = field(
+        default=TRUSTED_TOOLS,
+        metadata=_rule(
+            "word", "Tools after which an agent's word is its own; after others it is reviewed.",
+            many=True,
+        ),
+    )  # fmt: skip
+
+
+def _policy(about: str) -> Mapping[str, Rule]:
+    return _rule("choice", about, choices=get_args(Policy))
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What becomes of changes to notes, by what they are: auto, they happen; review, somebody approves them;
+    owner, one of the approvers does. Words of strangers are always reviewed."""
+
+    decisions: Policy = field(default="auto", metadata=_policy("New decisions are added."))
+    lessons: Policy = field(default="auto", metadata=_policy("New lessons are added."))
+    people: Policy = field(default="auto", metadata=_policy("What was learned of people is added."))
+    procedures: Policy = field(default="review", metadata=_policy("How things are done is added."))
+    facts: Policy = field(default="auto", metadata=_policy("New facts are added."))
+    journal: Policy = field(default="auto", metadata=_policy("The day is added to its journal page."))
+    others: Policy = field(default="review", metadata=_policy("What your own extractors find is added."))
+    supersede: Policy = field(
+        default="auto", metadata=_policy("A line that tacit wrote is marked when a later one contradicts it.")
+    )
+    memory: Policy = field(
+        default="review", metadata=_policy("MEMORY.md is rewritten by the weekly rollup or pruned.")
+    )
+    archive: Policy = field(default="auto", metadata=_policy("Old journal pages move to archive/."))
+    evict: Policy = field(
+        default="review", metadata=_policy("Notes that nothing refers to move to archive/.")
+    )
+    approvers: tuple[str, ...] = field(
+        default=(),
+        metadata=_rule("name", "Who may approve where the policy is owner.", many=True),
     )
 
 
@@ -630,6 +699,52 @@ class OpenClaw:
 
 
 @dataclass(frozen=True, slots=True)
+class Models:
+    """What asking models may take. Which model does what is said where the work is: lifecycle.model and so
+    on. Without one of those nothing is asked."""
+
+    daily_calls: int | None = field(
+        default=2000,
+        metadata=_rule(
+            "whole", "Most calls of models in a day, all tasks together; null is no limit.",
+            low=0, high=10_000_000, nullable=True,
+        ),
+    )  # fmt: skip
+    daily_tokens: int | None = field(
+        default=2_000_000,
+        metadata=_rule(
+            "whole", "Most tokens that models read and write in a day; null is no limit.",
+            low=0, high=100_000_000_000, nullable=True,
+        ),
+    )  # fmt: skip
+    daily_usd: float | None = field(
+        default=1.0,
+        metadata=_rule(
+            "number", "Most dollars in a day; a model without a price is refused then; null is no limit.",
+            low=0, high=1_000_000, nullable=True,
+        ),
+    )  # fmt: skip
+    seconds: int = field(
+        default=180,
+        metadata=_rule(
+            "whole", "Seconds that one call of a run may take; turns have their own deadline.",
+            low=1, high=3600,
+        ),
+    )  # fmt: skip
+    prices: tuple[str, ...] = field(
+        default=(),
+        metadata=_rule(
+            "price",
+            "Dollars per million tokens, read and written, for models that begin so, before built-in ones.",
+            many=True,
+            example=(
+                'prices: ["anthropic:claude-haiku-4-5 1 5", "https://models.example.com/v1#m 0.2 0.8"]',
+            ),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     timezone: str = field(
         default="local",
@@ -655,6 +770,7 @@ class Config:
     search: Search = Search()
     watchers: Watchers = Watchers()
     lifecycle: Lifecycle = Lifecycle()
+    review: Review = Review()
     git: Git = Git()
     capture: Capture = Capture()
     memory: Remembering = Remembering()
@@ -662,6 +778,7 @@ class Config:
     serve: Serve = Serve()
     sessions: Sessions = Sessions()
     openclaw: OpenClaw = OpenClaw()
+    models: Models = Models()
 
 
 class Key(NamedTuple):

@@ -20,8 +20,10 @@ _WORD = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 _CONTROL = "[\x00-\x1f\x7f-\x9f\ud800-\udfff]"
 _FILE = r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.md"
 _MODEL = r"[A-Za-z0-9][A-Za-z0-9._:/@+#-]*"
+_DOLLARS = r"[0-9]{1,6}(\.[0-9]{1,6})?"
 _INDEX = r"sqlite|postgres(ql)?://[^\s]+"
 _BRANCH = r"(?!.*\.lock(/|$))[A-Za-z0-9_]+([./-][A-Za-z0-9_]+)*"
+_PRICE = rf"[A-Za-z0-9][A-Za-z0-9._:/@+#-]*( {_DOLLARS}){{2}}"
 _ZONE = r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*"
 # Only shapes that name a place. git also takes 'ext::command' and options in this position.
 _REMOTE = (
@@ -49,6 +51,8 @@ _WANTED: dict[Kind, str] = {
     "index": "'sqlite' or an address like postgresql://host/name",
     "branch": "a branch name",
     "remote": "a remote's name, an absolute path or an https or ssh address",
+    "price": "a model's name or how it begins, and dollars per million tokens read and written, "
+    "like 'openai:gpt-5-mini 0.25 2'",
     "schedule": "five cron fields of numbers and * , - / like '0 23 * * *'",
     "override": f"a group of conditions ({', '.join(CONDITIONS)}) and settings "
     f"({', '.join(name for name in OVERRIDE if name not in CONDITIONS)})",
@@ -252,6 +256,7 @@ _CHECKS: dict[Kind, Callable[[str], bool]] = {
     "branch": _matches(_BRANCH),
     "remote": _matches(_REMOTE),
     "schedule": _is_schedule,
+    "price": _matches(_PRICE),
 }
 
 

@@ -25,6 +25,7 @@ from tacit.embed.post import Post
 from tacit.embed.protocol import Embedder, EmbedderError
 from tacit.embed.rerank import CARRIED_RERANKER, Reranker, carried_reranker
 from tacit.embed.static import bundled
+from tacit.model.spending import Meter
 
 _OPENAI_BASE = "https://api.openai.com/v1"
 _GEMINI_BASE = "https://generativelanguage.googleapis.com/v1beta"
@@ -32,12 +33,23 @@ _UNSET = 256  # the default of the setting: a local model knows its own length
 _CARRIED = ("e5-small", "bge-small")
 
 
-def choose(model: str, dimensions: int, environ: Mapping[str, str], threads: int = 1) -> Embedder | None:
-    """The embedder; None for `none`. Nothing is sent anywhere until it is used."""
+def is_remote(model: str) -> bool:
+    """Whether it is reached by network."""
+    return model.partition(":")[0] in ("openai", "gemini", "http", "https")
+
+
+def choose(
+    model: str,
+    dimensions: int,
+    environ: Mapping[str, str],
+    threads: int = 1,
+    meter: Meter | None = None,
+) -> Embedder | None:
+    """The embedder; None for `none`. Nothing is sent anywhere until it is used. `meter` counts the calls."""
     if model == "none":
         return None
     local = _local(model, threads)
-    found = local or _remote(model, dimensions, environ)
+    found = local or _remote(model, dimensions, environ, meter)
     if found is None:
         raise EmbedderError(
             f"search.embedding_model is {model[:80]!r}, which is no embedding model. "
@@ -87,21 +99,21 @@ def _folder(folder: Path, threads: int) -> Embedder:
     )
 
 
-def _remote(model: str, dimensions: int, environ: Mapping[str, str]) -> Embedder | None:
+def _remote(model: str, dimensions: int, environ: Mapping[str, str], meter: Meter | None) -> Embedder | None:
     kind, _, name = model.partition(":")
     if kind == "openai" and name:
         key = _key(environ, "OPENAI_API_KEY", model)
         base = environ.get("OPENAI_BASE_URL") or _OPENAI_BASE
-        return Endpoint("openai", name, dimensions, OPENAI, Post(base, key=key))
+        return Endpoint("openai", name, dimensions, OPENAI, Post(base, key=key), meter=meter)
     if kind == "gemini" and name:
         key = _key(environ, "GEMINI_API_KEY", model)
         base = environ.get("GOOGLE_GEMINI_BASE_URL") or _GEMINI_BASE
         post = Post(base, key=key, headers=lambda key: {"x-goog-api-key": key})
-        return Endpoint("gemini", name, dimensions, GEMINI, post)
+        return Endpoint("gemini", name, dimensions, GEMINI, post, meter=meter)
     base, _, name = model.partition("#")
     if kind in ("http", "https") and name:
         post = Post(base, key=environ.get("TACIT_EMBEDDING_KEY", ""))
-        return Endpoint("http", name, dimensions, OPENAI, post)
+        return Endpoint("http", name, dimensions, OPENAI, post, meter=meter)
     return None
 
 

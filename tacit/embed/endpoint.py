@@ -13,6 +13,9 @@ from urllib.parse import quote
 
 from tacit.embed.post import Post
 from tacit.embed.protocol import EmbedderError, scaled, whole
+from tacit.errors import LimitReached
+from tacit.model.spending import Meter
+from tacit.text import tokens
 
 _VERSION = "p1"  # raise it when the same text is sent in another way
 _MOST_TEXTS = 64
@@ -52,10 +55,12 @@ class Endpoint:
         timeout: float = DOCUMENTS_TIMEOUT,
         patience: float = DOCUMENTS_PATIENCE,
         query_timeout: float = QUERY_TIMEOUT,
+        meter: Meter | None = None,
     ) -> None:
         self.name, self.dimensions = f"{label}:{model}/{post.base}/{dimensions}/{_VERSION}", dimensions
         self._model, self._dialect, self._post = model, dialect, post
         self._timeout, self._patience, self._query_timeout = timeout, patience, query_timeout
+        self._meter = meter
 
     def documents(self, texts: Sequence[str], seconds: float | None = None) -> list[bytes | None]:
         found: list[bytes | None] = [None] * len(texts)
@@ -85,8 +90,9 @@ class Endpoint:
         self, texts: Sequence[str], timeout: float, patience: float, *, query: bool = False
     ) -> list[bytes | None]:
         sent = [whole(text[:_LONGEST_TEXT]) for text in texts]
+        path = self._dialect.path(self._model)
         payload = self._dialect.payload(Asked(self._model, sent, self.dimensions, query))
-        answer = self._post(self._dialect.path(self._model), payload, timeout, patience)
+        answer = self._counted(sent, lambda: self._post(path, payload, timeout, patience))
         try:
             vectors = self._dialect.vectors(answer)
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -94,6 +100,22 @@ class Endpoint:
         if len(vectors) != len(sent):
             raise self._strange(f"with {len(vectors)} vectors for {len(sent)} texts")
         return [self._checked(vector) for vector in vectors]
+
+    def _counted(self, sent: Sequence[str], post: Callable[[], Any]) -> Any:
+        if self._meter is None:
+            return post()
+        size = sum(map(tokens.count, sent))
+        try:
+            call = self._meter.begin(size, 0)
+        except LimitReached as error:
+            raise EmbedderError(str(error)) from None
+        try:
+            answer = post()
+        except EmbedderError as error:
+            self._meter.end(call, "failed", 0, 0, str(error))
+            raise
+        self._meter.end(call, "ok", size, 0)
+        return answer
 
     def _checked(self, vector: object) -> bytes | None:
         if not isinstance(vector, list) or not all(type(number) in (int, float) for number in vector):

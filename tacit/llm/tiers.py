@@ -1,24 +1,27 @@
 """Which models may be asked to do what: some tasks need more judgment than a model on a desk has.
 
-A model is local where its server is on this machine or in its network, whatever the model is called. A task
-has a least tier, and a model below it is never asked."""
+A model is local where its server is on this machine or in its network, whatever the model is called; the one
+that comes in a package is small. A task has a least tier, and a model below it is never asked."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from ipaddress import ip_address
-from typing import Literal
+from typing import Literal, get_args
 from urllib.parse import urlsplit
 
-from tacit.llm.chat import Chat, ChatError, choose_chat
+from tacit.llm.chat import ChatError
 
-Tier = Literal["local", "cloud"]
+Tier = Literal["small", "local", "cloud"]
+_ORDER: tuple[Tier, ...] = get_args(Tier)
 _BASES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 _HOME_NETWORKS = (".local", ".lan", ".home", ".internal", ".localhost")
 
 
 def tier_of(model: str, environ: Mapping[str, str]) -> Tier:
-    kind = model.partition(":")[0]
+    kind, _, name = model.partition(":")
+    if kind == "local":
+        return "local" if name.startswith("/") else "small"
     url = environ.get(_BASES[kind], "") if kind in _BASES else model
     return "local" if url and _is_near(url) else "cloud"
 
@@ -34,11 +37,14 @@ def _is_near(url: str) -> bool:
         return "." not in host or host.endswith(_HOME_NETWORKS)
 
 
-def choose_for(model: str, environ: Mapping[str, str], setting: str, least: Tier) -> Chat:
-    """The chat model, if it is good enough for what the setting is about."""
-    if least == "cloud" and tier_of(model, environ) == "local":
-        raise ChatError(
-            f"{setting} is {model[:80]!r}, which runs on this machine or in its network. Who an agent is "
-            "takes more judgment than such a model has: name a hosted one, as anthropic:MODEL, or null."
-        )
-    return choose_chat(model, environ, setting)
+_WHY: Mapping[Tier, str] = {
+    "cloud": "which runs on this machine or in its network. Who an agent is takes more judgment than such a "
+    "model has: name a hosted one, as anthropic:MODEL, or null.",
+    "local": "which is too small to judge: it says yes and no by chance. Name a larger one, or null.",
+}
+
+
+def require_tier(model: str, environ: Mapping[str, str], setting: str, least: Tier) -> None:
+    """ChatError if the model is not good enough for what the setting is about."""
+    if _ORDER.index(tier_of(model, environ)) < _ORDER.index(least):
+        raise ChatError(f"{setting} is {model[:80]!r}, {_WHY[least]}")

@@ -4,7 +4,8 @@ Tried again are only answers that may be better next time: 429, 5xx and a broken
 the server asks for is kept to, unless the caller's time would be over before it.
 
 After three calls that failed, all calls fail at once for half a minute: who waits for a turn must not wait
-for a dead server each time. No error ever holds the key.
+for a dead server each time. (`breaks=False` leaves that to a caller who keeps count beyond this process.) No
+error ever holds the key.
 
 What the server is for, and which setting named it, is told by whoever posts: the errors speak of it.
 """
@@ -33,7 +34,16 @@ _FAILURES, _PAUSE = 3, 30.0
 
 
 class PostError(TacitError):
-    """A server cannot be asked, or did not give an answer that can be used."""
+    """A server cannot be asked, or did not give an answer that can be used.
+
+    `again`: it may next time, after `wait` seconds if it said so. `late`: it has the question and took too
+    long."""
+
+    def __init__(
+        self, message: str, *, again: bool = False, wait: float | None = None, late: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.again, self.wait, self.late = again, wait, late
 
 
 class Purpose(NamedTuple):
@@ -100,9 +110,9 @@ def bearer(key: str) -> Mapping[str, str]:
 class _Busy(Exception):
     """May be better next time; `wait` is what the server asked for."""
 
-    def __init__(self, what: str, wait: float | None = None) -> None:
+    def __init__(self, what: str, wait: float | None = None, *, late: bool = False) -> None:
         super().__init__(what)
-        self.wait = wait
+        self.wait, self.late = wait, late
 
 
 class Post:
@@ -117,6 +127,7 @@ class Post:
         headers: Callable[[str], Mapping[str, str]] = bearer,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        breaks: bool = True,
     ) -> None:
         self._base, self._key = address(base, purpose.model), key.strip()
         self._purpose = purpose
@@ -130,7 +141,7 @@ class Post:
             **(headers(self._key) if self._key else {}),
         }
         self._clock, self._sleep = clock, sleep
-        self._breaker = Breaker(clock)
+        self._breaker = Breaker(clock) if breaks else None
 
     @property
     def place(self) -> str:
@@ -145,7 +156,8 @@ class Post:
     ) -> Any:
         """The answer as JSON. `timeout` seconds for each attempt, `patience` for all of them; `again`: more
         than one attempt may be made."""
-        if wait := self._breaker.wait():
+        breaker = self._breaker
+        if breaker is not None and (wait := breaker.wait()):
             raise PostError(
                 f"{self.place} failed {_FAILURES} times in a row and is left alone for {wait:.0f} s more. "
                 f"Start it, or choose another {self._purpose.setting}."
@@ -153,9 +165,11 @@ class Post:
         try:
             answer = self._patiently(path, json.dumps(payload).encode(), timeout, patience, again)
         except PostError:
-            self._breaker.tell(worked=False)
+            if breaker is not None:
+                breaker.tell(worked=False)
             raise
-        self._breaker.tell(worked=True)
+        if breaker is not None:
+            breaker.tell(worked=True)
         return answer
 
     def _patiently(self, path: str, body: bytes, timeout: float, patience: float, again: bool) -> Any:
@@ -167,7 +181,10 @@ class Post:
                 pause = wait if busy.wait is None else busy.wait
                 if not again or self._clock() + pause >= end:
                     raise PostError(
-                        f"{self.place} {busy}. Try again later, or choose another {self._purpose.setting}."
+                        f"{self.place} {busy}. Try again later, or choose another {self._purpose.setting}.",
+                        again=True,
+                        wait=busy.wait,
+                        late=busy.late,
                     ) from None
             self._sleep(pause)
             wait = min(2 * wait, _LONGEST_WAIT)
@@ -183,7 +200,7 @@ class Post:
                     return self._judged(status, headers, answer)
                 where = self._redirected(where, headers.get("location", ""))
         except TimeoutError:
-            raise _Busy("did not answer in time") from None
+            raise _Busy("did not answer in time", late=True) from None
         except OSError as error:
             self._refuse_certificate(error)
             raise _Busy(f"cannot be reached ({error.strerror or type(error).__name__})") from None
@@ -239,7 +256,7 @@ class Post:
             new, port = urlsplit(""), 0
         if (new.scheme, new.hostname, port) != self._base[:3] or not location.isascii():
             raise PostError(
-                f"{self.place} redirects to {self._without_key(location)[:80]!r}, "
+                f"{self.place} redirects to {without_key(location, self._key)[:80]!r}, "
                 "and text is sent only where you said. "
                 f"If that is right, write the new address in {self._purpose.setting}."
             )
@@ -250,7 +267,7 @@ class Post:
             return self._parsed(answer)
         what = f"answered with status {status}{self._said(answer)}"
         if status == 429 or status >= 500:
-            raise _Busy(what, _retry_after(headers.get("retry-after", "")))
+            raise _Busy(what, retry_after(headers.get("retry-after", "")))
         hint = "Check the key and the name of the model." if status in (401, 403, 404) else ""
         raise PostError(f"{self.place} {what}. {hint or f'Correct {self._purpose.setting}.'}")
 
@@ -264,13 +281,8 @@ class Post:
             ) from None
 
     def _said(self, answer: bytes) -> str:
-        """The server's own words, short, on one line, and without the key should it repeat it."""
-        text = self._without_key(answer[:2000].decode("utf-8", "replace"))
-        plain = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-        return f": {plain[:200]}" if plain else ""
-
-    def _without_key(self, text: str) -> str:
-        return text.replace(self._key, "***") if self._key else text
+        plain = without_key(answer[:2000].decode("utf-8", "replace"), self._key)
+        return f": {plain}" if plain else ""
 
     def _refuse_certificate(self, error: OSError) -> None:
         from ssl import SSLCertVerificationError
@@ -282,7 +294,13 @@ class Post:
             ) from None
 
 
-def _retry_after(text: str) -> float | None:
+def without_key(said: str, key: str) -> str:
+    """A server's own words, short, on one line, and without the key should it repeat it."""
+    text = said.replace(key, "***") if key else said
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())[:200]
+
+
+def retry_after(text: str) -> float | None:
     """Seconds to wait, from seconds or from a date."""
     if text.strip().isdecimal():
         return float(text.strip()[:9])

@@ -136,9 +136,9 @@ class GatedActivator:
             )
         except TacitError as error:
             return _failed(str(error))
-        yes = yes_or_no(said)
+        yes = yes_or_no(said.text)
         if yes is None:
-            return _failed(f"{chat.name} said neither yes nor no but {said[:40]!r}")
+            return _failed(f"{chat.name} said neither yes nor no but {said.text[:40]!r}")
         return Gated(yes, self.name, f"{chat.name} said {'yes' if yes else 'no'}")
 
     def _scored(self, message: str, topics: Sequence[Topic], deadline: float | None) -> list[Gated]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tacit.llm.chat import Chat, ChatError, chat_or_why, choose_chat
+from tacit.llm.chat import Chat, ChatError, Unavailable, choose_chat
 from tests.embed.conftest import Reply, Request, Serve, Server
 
 KEY = "sk-very-secret-0123456789"
@@ -44,7 +44,7 @@ def anthropic(server: Server) -> Chat:
 
 
 def ask(chat: Chat, user: str = "the question") -> str:
-    return chat.answer("the rules", user, max_tokens=8, seconds=5)
+    return chat.answer("the rules", user, max_tokens=8, seconds=5).text
 
 
 def test_the_way_of_openai(serve: Serve) -> None:
@@ -79,8 +79,17 @@ def test_the_way_of_anthropic(serve: Serve) -> None:
         "system": "the rules",
         "messages": [{"role": "user", "content": "the question"}],
         "max_tokens": 8,
-        "temperature": 0,
     }
+
+
+def test_the_models_of_openai_that_think_are_asked_as_they_want_it(serve: Serve) -> None:
+    server = serve(lambda request: openai_says("YES"))
+    environ = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.base}
+    ask(choose_chat("openai:gpt-5-mini", environ))
+    assert server.requests[0].json["max_completion_tokens"] == 8
+    assert not {"max_tokens", "temperature"} & server.requests[0].json.keys()
+    ask(choose_chat(f"{server.base}#gpt-5-oss", {}))
+    assert server.requests[1].json["max_tokens"] == 8
 
 
 def test_any_server_that_speaks_the_way_of_openai(serve: Serve) -> None:
@@ -174,10 +183,8 @@ def test_a_missing_key_is_told_with_its_variable(model: str, variable: str) -> N
         choose_chat(model, {variable: " "})
 
 
-def test_a_model_that_cannot_be_had_says_why_when_it_is_asked(serve: Serve) -> None:
-    chat = chat_or_why("openai:m", {})
+def test_a_model_that_cannot_be_had_says_why_when_it_is_asked() -> None:
+    chat = Unavailable("openai:m", ChatError("OPENAI_API_KEY is not set"))
     assert chat.name == "openai:m"
     with pytest.raises(ChatError, match="OPENAI_API_KEY"):
         ask(chat)
-    server = serve(lambda request: openai_says("YES"))
-    assert ask(chat_or_why(f"{server.base}#m", {})) == "YES"

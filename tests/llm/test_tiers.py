@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tacit.llm.chat import ChatError
-from tacit.llm.tiers import choose_for, tier_of
-
-KEYS = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
+from tacit.llm.tiers import require_tier, tier_of
 
 
 @pytest.mark.parametrize(
@@ -22,6 +20,8 @@ KEYS = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
         ("http://desk.local:8080/v1#m", {}, "local"),
         ("http://desk:8080/v1#m", {}, "local"),
         ("https://models.example.com/v1#m", {}, "cloud"),
+        ("local:/models/qwen.gguf", {}, "local"),
+        ("local:smollm2", {}, "small"),
     ],
 )
 def test_a_model_is_local_where_its_server_is_near(model: str, environ: dict[str, str], tier: str) -> None:
@@ -30,6 +30,13 @@ def test_a_model_is_local_where_its_server_is_near(model: str, environ: dict[str
 
 def test_a_local_model_is_never_asked_who_an_agent_is() -> None:
     with pytest.raises(ChatError, match=r"openclaw\.soul_model .* name a hosted one"):
-        choose_for("http://127.0.0.1:1/v1#qwen3.5:35b", {}, "openclaw.soul_model", "cloud")
-    assert choose_for("http://127.0.0.1:1/v1#qwen3.5:35b", {}, "openclaw.wisdom_model", "local").name
-    assert choose_for("anthropic:m", KEYS, "openclaw.soul_model", "cloud").name == "anthropic:m"
+        require_tier("http://127.0.0.1:1/v1#qwen3.5:35b", {}, "openclaw.soul_model", "cloud")
+    require_tier("http://127.0.0.1:1/v1#qwen3.5:35b", {}, "openclaw.wisdom_model", "local")
+    require_tier("anthropic:m", {}, "openclaw.soul_model", "cloud")
+
+
+def test_the_small_model_of_a_package_is_asked_nothing_that_takes_judgment() -> None:
+    with pytest.raises(ChatError, match=r"watchers\.gate_model .* too small to judge"):
+        require_tier("local:smollm2", {}, "watchers.gate_model", "local")
+    require_tier("local:smollm2", {}, "git.commit_message_model", "small")
+    require_tier("local:/models/qwen.gguf", {}, "watchers.gate_model", "local")

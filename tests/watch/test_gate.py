@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.embed.protocol import EmbedderError
-from tacit.llm.chat import choose_chat
+from tacit.llm.chat import Answer, choose_chat
 from tacit.model.topics import Topic
 from tacit.watch.gate import ENOUGH, GatedActivator, Question, cache_key, prompt, yes_or_no
 from tests.embed import conftest as loopback
@@ -157,9 +157,9 @@ def test_a_model_that_overstays_is_left_behind() -> None:
     class Stuck:
         name = "stuck"
 
-        def answer(self, system: str, user: str, *, max_tokens: int, seconds: float) -> str:
+        def answer(self, system: str, user: str, *, max_tokens: int, seconds: float) -> Answer:
             done.wait(60)
-            return "YES"
+            return Answer("YES", 1, 1)
 
     gated = GatedActivator(chat=Stuck()).should_activate(
         MESSAGE, TOPIC, score=0.9, matched=True, deadline=time.monotonic() + 0.05

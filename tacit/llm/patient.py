@@ -1,0 +1,79 @@
+"""A chat model that is asked again when it may be better, and left alone when it is dead.
+
+For runs. A turn asks once: see tacit/watch/gate.py."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from tacit.llm.chat import Answer, Chat, ChatError, OverLimit
+
+ATTEMPTS = 4
+_FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
+
+
+class Breaker(Protocol):
+    """Counts the questions to one model that failed one after the other."""
+
+    def wait(self) -> float:
+        """Seconds until it may be asked."""
+
+    def tell(self, why: str) -> None:
+        """Why it failed; empty: it answered."""
+
+
+class Patient:
+    def __init__(
+        self,
+        chat: Chat,
+        breaker: Breaker,
+        *,
+        timeout: float,
+        attempts: int = ATTEMPTS,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+        dice: Callable[[], float] = random.random,
+    ) -> None:
+        self.name = chat.name
+        self._chat, self._breaker = chat, breaker
+        self._timeout, self._attempts = timeout, attempts
+        self._clock, self._sleep, self._dice = clock, sleep, dice
+
+    def answer(self, system: str, user: str, *, max_tokens: int, seconds: float) -> Answer:
+        """`seconds` are for all attempts and the pauses between them."""
+        if left := self._breaker.wait():
+            raise ChatError(
+                f"{self.name} failed several times in a row and is left alone for {left:.0f} s more. "
+                "See what it said with: tacit status"
+            )
+        try:
+            answer = self._asked(system, user, max_tokens, seconds)
+        except OverLimit:
+            raise  # not the model's fault
+        except ChatError as error:
+            self._breaker.tell(str(error))
+            raise
+        self._breaker.tell("")
+        return answer
+
+    def _asked(self, system: str, user: str, max_tokens: int, seconds: float) -> Answer:
+        end = self._clock() + seconds
+        for attempt in range(1, self._attempts + 1):
+            timeout = min(self._timeout, end - self._clock())
+            try:
+                return self._chat.answer(system, user, max_tokens=max_tokens, seconds=timeout)
+            except ChatError as error:
+                pause = self._pause(attempt, error.wait)
+                is_last = attempt == self._attempts or self._clock() + pause >= end
+                if not error.again or is_last:
+                    raise
+            self._sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _pause(self, attempt: int, wait: float | None) -> float:
+        """Twice as long each time, and for everybody a little different; never less than the server wants."""
+        own: float = min(_FIRST_WAIT * 2.0 ** (attempt - 1), _LONGEST_WAIT) * (0.5 + self._dice())
+        return own if wait is None else wait + self._dice()
