@@ -25,8 +25,8 @@ from datetime import datetime
 from hashlib import sha256
 
 from tacit.context.ethos import best_first, inert
-from tacit.context.fence import one_line, visible
 from tacit.model.context import Quote
+from tacit.text.fence import one_line, visible
 
 HEADING = "## Adaptive Memory Context (auto-injected)"
 END = "---"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tacit.config import ContextCompiler
-from tacit.context.fence import one_line
 from tacit.model.context import Slot
+from tacit.text.fence import one_line
 
 KB = 256  # tokens in a kilobyte of ordinary text
 _SMALL = 64  # tokens that a message may have whatever the budget

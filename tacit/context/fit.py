@@ -22,11 +22,11 @@ from heapq import heapify, heappop, heappush
 from math import inf, log
 
 from tacit.context.blocks import Block, Room, heading
-from tacit.context.fence import fenced
 from tacit.context.history import Window, window
 from tacit.context.shorten import Shortened, around, middle_out, shorten
 from tacit.model.changes import Said
 from tacit.model.context import Dropped, Notice, Slot
+from tacit.text.fence import fenced
 
 Count = Callable[[str], int]
 

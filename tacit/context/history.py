@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from tacit.context.fence import one_line
 from tacit.context.shorten import Count, middle_out
 from tacit.model.changes import Said, SaidBy
 from tacit.model.turns import Attachment, KnowledgeChange, Message, ToolCall
+from tacit.text.fence import one_line
 
 _ROLES: dict[str, SaidBy] = {
     **dict.fromkeys(("user", "human"), "user"),

@@ -1,4 +1,5 @@
-"""A file of the home as a prompt gets it: without frontmatter and comments, which are for people."""
+"""A file of the home as a prompt gets it: without frontmatter and comments, which are for people, and without
+what no longer holds."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 
 from tacit.text import notes
 from tacit.text.lines import Line, scan
+from tacit.text.marks import without_superseded
 
 _WHOLE = re.compile(r"<!--.*?-->")
 _BLANKS = re.compile(r"\n{3,}")
@@ -19,8 +21,8 @@ def is_text(data: bytes) -> bool:
 
 def plain(text: str) -> str:
     """What is left is empty where nothing is said but headings and the frame of a table."""
-    body = notes.split(text)[1]
-    return without_comments(body.replace("\r\n", "\n")).strip("\n ") if says_something(body) else ""
+    body = without_superseded(notes.split(text)[1].replace("\r\n", "\n"))
+    return without_comments(body).strip("\n ")
 
 
 def without_comments(text: str) -> str:

@@ -7,8 +7,9 @@ passages are tried in the order of their value, which is their standing in the s
     before, does so too and is not given
     the words of whom the question names, or means by "I" and "you", count more
     so do passages of a file in which something stands out
-    what is recent, for kinds of notes that grow old, and what other files point to: only among near equals
+    what is recent, for kinds of notes that grow old: only among near equals
     personal notes beside a technical question count less
+    what is only linked with a hit supports nothing, and stands below every hit that is strong by itself
 
 Dropping each passage by its own relevance would lose a quarter of all evidence: the second of two turns that
 answer together is often nothing by itself. docs/context.md has the figures.
@@ -40,8 +41,8 @@ _TOGETHER = 600  # characters of a question and its answer; longer ones speak fo
 _MEANT = 0.6
 _FILE = 0.3  # of the best standing in the same file
 _RECENT = 0.1
-_REFERENCE, _MOST_REFERENCES = 0.1, 0.3
 _TECHNICAL = 1.0
+_LEAST = 1e-6
 
 _PERSONAL: tuple[Category, ...] = ("person", "journal", "memory")
 # Half-lives as multiples of that of the journal. What is not named here never grows old.
@@ -80,7 +81,6 @@ def rank(
     rules: Rules,
     *,
     near: Mapping[Place, Sequence[Stored]],
-    references: Mapping[str, int],
     given: Collection[str] = (),
     excluded: Callable[[Hit], str] = lambda hit: "",
 ) -> Ranked:
@@ -91,7 +91,7 @@ def rank(
     usable, (band, code, reason) = _judged(usable, rules)
     if band == "none":
         return Ranked((), (*dropped, *(_dropped(hit, code, reason) for hit in usable)), band)
-    values = _values(usable, rules, near, references)
+    values = _values(usable, rules, near)
     for hit in _echoes(usable, near):
         values.pop(key_of(hit), None)
         dropped.append(_dropped(hit, "echo", "it asks the same and says nothing besides"))
@@ -115,7 +115,7 @@ def _judged(hits: Sequence[Hit], rules: Rules) -> tuple[list[Hit], tuple[str, st
     """The band of what else there is. Only where that is nothing it is enough that the same was asked before,
     for the sake of what was answered then."""
     others = [hit for hit in hits if hit.why.echo is None]
-    judged = _band(others, rules)
+    judged = _band([hit for hit in others if not hit.why.linked], rules)
     if judged[0] != "none" or len(others) == len(hits):
         return list(hits), judged
     asked = [_alone(hit, hit.why.echo) for hit in hits if hit.why.echo is not None]
@@ -167,7 +167,6 @@ def _values(
     hits: Sequence[Hit],
     rules: Rules,
     near: Mapping[Place, Sequence[Stored]],
-    references: Mapping[str, int],
 ) -> dict[Key, float]:
     values: dict[Key, float] = {}
     best: dict[str, float] = {}
@@ -183,8 +182,17 @@ def _values(
     for key, speaker in _speakers(hits, near).items():
         if key in values and is_meant(speaker, roles, words):
             values[key] += _MEANT
-    nudges = {key_of(hit): _nudge(hit, rules, references) for hit in hits}
-    return {key: value + _FILE * best[key.path] + nudges.get(key, 0.0) for key, value in values.items()}
+    nudges = {key_of(hit): _nudge(hit, rules) for hit in hits}
+    values = {key: value + _FILE * best[key.path] + nudges.get(key, 0.0) for key, value in values.items()}
+    return _below_strong(values, hits, rules)
+
+
+def _below_strong(values: Mapping[Key, float], hits: Iterable[Hit], rules: Rules) -> dict[Key, float]:
+    """What is only linked with a hit comes after every hit that is strong by itself."""
+    linked = {key_of(hit) for hit in hits if hit.why.linked}
+    strong = [values[key_of(hit)] for hit in hits if hit.score >= rules.strong and not hit.why.linked]
+    most = min(strong, default=float("inf")) - _LEAST
+    return {key: min(value, most) if key in linked else value for key, value in values.items()}
 
 
 def _answers(
@@ -221,10 +229,9 @@ def _speakers(hits: Iterable[Hit], near: Mapping[Place, Sequence[Stored]]) -> di
     return found
 
 
-def _nudge(hit: Hit, rules: Rules, references: Mapping[str, int]) -> float:
-    pointed = min(_MOST_REFERENCES, _REFERENCE * references.get(hit.path, 0))
+def _nudge(hit: Hit, rules: Rules) -> float:
     personal = _TECHNICAL if rules.technical and hit.category in _PERSONAL else 0.0
-    return pointed + _RECENT * _freshness(hit, rules) - personal
+    return _RECENT * _freshness(hit, rules) - personal
 
 
 def _freshness(hit: Hit, rules: Rules) -> float:

@@ -12,9 +12,9 @@ from itertools import groupby
 from typing import NamedTuple
 
 from tacit.context.blocks import Block, Room, follows, heading
-from tacit.context.fence import fenced, mark_for, one_turn, speaker_of, visible
 from tacit.context.fit import FULL, Appetite, Fitted, Kept, Wanted, fit
 from tacit.model.context import SLOTS, Slot
+from tacit.text.fence import fenced, mark_for, one_turn, speaker_of, visible
 
 Count = Callable[[str], int]
 

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, TypeAlias
 
 from tacit.errors import TacitError
+from tacit.model.links import Link, Neighbour
 from tacit.model.search import EVERYTHING, Audience, Category, Document, Passage, Scope, Scored, Stamp
 
 NEIGHBOURS = 60  # passages to each side that `around` gives at most
@@ -107,8 +108,25 @@ class Index(Protocol):
     def names(self, scope: Scope = EVERYTHING) -> tuple[str, ...]:
         """People and projects that have a file in the scope."""
 
-    def references(self, paths: Collection[str]) -> dict[str, int]:
-        """How many other files point to each of these; those to which none does are left out."""
+    def references(self, paths: Collection[str], scope: Scope = EVERYTHING) -> dict[str, int]:
+        """How many other notes point to each of these; those to which none does are left out. Only notes that
+        who asks may see are counted: else the order would tell of the others."""
+
+    def neighbours(self, paths: Collection[str], scope: Scope) -> list[Neighbour]:
+        """Notes in the scope that these point to, and those that point to them."""
+
+    def passages_of(self, paths: Collection[str], scope: Scope, most: int) -> dict[str, list[int]]:
+        """The first passages, in the scope, of each of these files."""
+
+    def links(self, scope: Scope = EVERYTHING, path: str | None = None) -> list[Link]:
+        """All links between notes in the scope, in the order of files and lines, each with where it leads in
+        the scope; or those from and to the file at this path. One that leads to itself alone is left out."""
+
+    def called(self, name: str, scope: Scope = EVERYTHING) -> list[str]:
+        """The files in the scope that a link with this path or name leads to."""
+
+    def notes(self, scope: Scope = EVERYTHING) -> list[str]:
+        """The paths of notes in the scope."""
 
     def facts(self) -> Facts: ...
 

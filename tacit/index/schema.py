@@ -4,7 +4,8 @@
     passages         one row for each passage, with its text
     knowledge_fts    the words of each passage and of what surrounds it; holds no text itself
     knowledge_vec    the signs of each passage's vector, 32 bytes instead of 256: what a query looks through
-    links            which file points to which, for each file that does
+    links            what a note points to, by path or by name
+    called           what a link may call a note: both together say which note points to which
     embedded         vectors by the digest of their text: a cache, never embedded twice
     about            generation, embedder, up to which passage all have vectors, a checksum of these tables
 
@@ -15,7 +16,7 @@ two turns before and after a turn lift recall of the first ten from 63 to 76 of 
 from __future__ import annotations
 
 APPLICATION = 0x74616369  # "taci" in the header of the file: it is ours
-VERSION = 5  # raise it when anything here changes, or how passages are made from files
+VERSION = 6  # raise it when anything here changes, or how passages are made from files
 
 # body, before, after, heading
 WEIGHTS = (1.0, 0.4, 0.2, 0.6)
@@ -61,8 +62,16 @@ CREATE TABLE passages(
 CREATE INDEX idx_passages_digest ON passages(digest);
 CREATE INDEX idx_passages_line ON passages(file, first_line, record, position);
 CREATE INDEX idx_passages_record ON passages(file, record, position);
-CREATE TABLE links(target TEXT NOT NULL, file INTEGER NOT NULL, PRIMARY KEY(target, file)) WITHOUT ROWID;
+CREATE TABLE links(
+  target TEXT NOT NULL,
+  file INTEGER NOT NULL,
+  written TEXT NOT NULL,
+  line INTEGER NOT NULL,
+  PRIMARY KEY(target, file)
+) WITHOUT ROWID;
 CREATE INDEX idx_links_file ON links(file);
+CREATE TABLE called(name TEXT NOT NULL, file INTEGER NOT NULL, PRIMARY KEY(name, file)) WITHOUT ROWID;
+CREATE INDEX idx_called_file ON called(file);
 CREATE VIRTUAL TABLE knowledge_fts USING fts5(
   body, before, after, heading, content='', contentless_delete=1, tokenize='{" ".join(TOKENIZER)}'
 );

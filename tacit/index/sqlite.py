@@ -33,8 +33,10 @@ import apsw
 
 from tacit.index.protocol import NEIGHBOURS, Facts, IndexBroken, IndexUnavailable, Place, Stored
 from tacit.index.schema import APPLICATION, TABLES, TOKENIZER, VERSION, WEIGHTS
+from tacit.model.links import Link, Neighbour
 from tacit.model.search import AUDIENCES, EVERYTHING, Document, Passage, Scope, Scored, Stamp
-from tacit.text.passages import embedded_text, named
+from tacit.text.links import called
+from tacit.text.passages import embedded_text
 from tacit.text.query import Term, match
 from tacit.text.words import aliases, indexable, unspaced
 from tacit.text.workspaces import project_of, split
@@ -48,6 +50,21 @@ _SAMPLE = 64  # texts whose cosines to each other are looked at
 _FAR_APART = "\n\ue000\n"  # a word that nobody writes: phrases must not match across two passages
 
 _HALF = re.compile("[\ud800-\udfff]")
+
+# Files by their paths, in JSON; and each with its path and its names, by which links call it. CROSS JOIN: in
+# this order, from the few files that are asked for, not by a look at all links there are.
+_WANTED = (
+    "WITH wanted(path, file) AS MATERIALIZED (SELECT m.path, m.id FROM json_each(?) CROSS JOIN"
+    " knowledge_meta m ON m.path = json_each.value)"
+)
+_NAMED = (
+    f"{_WANTED}, named(path, file, name) AS MATERIALIZED (SELECT path, file, path FROM wanted"
+    " UNION ALL SELECT path, wanted.file, name FROM wanted CROSS JOIN called c ON c.file = wanted.file)"
+)
+_LEADS_TO = (  # of a link l
+    "SELECT file FROM called WHERE name = l.target"
+    " UNION ALL SELECT id FROM knowledge_meta WHERE path = l.target"
+)
 
 _BROKEN = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, apsw.SchemaChangeError)
 _LATER = (
@@ -223,6 +240,7 @@ class SqliteIndex:
                 self._db.executemany("DELETE FROM knowledge_vec WHERE id = ?", old)
                 self._db.execute("DELETE FROM passages WHERE file = ?", (file,))
                 self._db.execute("DELETE FROM links WHERE file = ?", (file,))
+                self._db.execute("DELETE FROM called WHERE file = ?", (file,))
                 self._db.execute("DELETE FROM knowledge_meta WHERE id = ?", (file,))
 
     def _insert(self, documents: Iterable[tuple[Document, Stamp]]) -> None:
@@ -234,16 +252,22 @@ class SqliteIndex:
         passages: list[Any] = []
         words: list[Any] = []
         links: list[Any] = []
+        names: list[Any] = []
         for number, (document, stamp) in enumerate(documents, file):
             ids = range(first, first + len(document.passages))
             metas.append(_meta_row(number, document, stamp))
             passages += _passage_rows(ids, number, document)
             words += _word_rows(ids, document)
-            links += [(_storable(target), number) for target in document.links]
+            links += [
+                (_storable(target), number, _storable(written), line)
+                for target, written, line in document.links
+            ]
+            names += [(_storable(name), number) for name in document.names]
             first = ids.stop
         self._db.executemany(f"INSERT INTO knowledge_meta VALUES({_marks(15)})", metas)
         self._db.executemany(f"INSERT INTO passages VALUES({_marks(13)})", passages)
-        self._db.executemany("INSERT OR IGNORE INTO links VALUES(?, ?)", links)
+        self._db.executemany("INSERT OR IGNORE INTO links VALUES(?, ?, ?, ?)", links)
+        self._db.executemany("INSERT OR IGNORE INTO called VALUES(?, ?)", names)
         self._db.executemany(
             f"INSERT INTO knowledge_fts(rowid, body, before, after, heading) VALUES({_marks(5)})", words
         )
@@ -581,14 +605,101 @@ class SqliteIndex:
         for path, title in self._db.execute(sql, bindings):
             yield from _names_of(title, path)
 
-    def references(self, paths: Collection[str]) -> dict[str, int]:
-        sql = (
-            "SELECT json_each.value ->> 0, count(DISTINCT file) FROM json_each(?)"
-            " JOIN links ON target = json_each.value ->> 1 GROUP BY 1"
+    # ------------------------------------------------------------ links
+
+    def references(self, paths: Collection[str], scope: Scope = EVERYTHING) -> dict[str, int]:
+        whose = scope.whose
+        _wanted(whose)
+        with _reading(), self.unmoving():
+            by, seen_by = self._holds("l.file", whose)
+            to, seen_to = self._holds("named.file", whose)
+            sql = (
+                f"{_NAMED} SELECT named.path, count(DISTINCT l.file) FROM named CROSS JOIN links l"
+                f" ON l.target = named.name WHERE l.file != named.file {by} {to} GROUP BY 1"
+            )
+            return dict(self._db.execute(sql, (_json(paths), *seen_by, *seen_to)))
+
+    def neighbours(self, paths: Collection[str], scope: Scope) -> list[Neighbour]:
+        _wanted(scope)
+        with _reading(), self.unmoving():
+            one, seen = self._holds("named.file", scope)
+            other, seen_too = self._holds("m.id", scope)
+            forward = (
+                " CROSS JOIN links l ON l.file = named.file AND named.name = named.path"
+                f" CROSS JOIN knowledge_meta m ON m.id IN ({_LEADS_TO})"
+            )
+            backward = (
+                " CROSS JOIN links l ON l.target = named.name CROSS JOIN knowledge_meta m ON m.id = l.file"
+            )
+            found = [
+                Neighbour(path, linked, is_forward)
+                for ways, is_forward in ((forward, True), (backward, False))
+                for path, linked in self._db.execute(
+                    f"{_NAMED} SELECT DISTINCT named.path, m.path FROM named {ways}"
+                    f" WHERE m.id != named.file {one} {other}",
+                    (_json(paths), *seen, *seen_too),
+                )
+            ]
+            return sorted(found)
+
+    def passages_of(self, paths: Collection[str], scope: Scope, most: int) -> dict[str, list[int]]:
+        _wanted(scope)
+        with _reading(), self.unmoving():
+            where, bindings = self._filter(scope, "+p.id")
+            sql = (
+                f"{_WANTED} SELECT wanted.path, p.id FROM wanted CROSS JOIN passages p"
+                f" ON p.file = wanted.file WHERE p.position < ? {where} ORDER BY wanted.path, p.position"
+            )
+            found: dict[str, list[int]] = {}
+            for path, number in self._db.execute(sql, (_json(paths), most, *bindings)):
+                found.setdefault(path, []).append(number)
+            return found
+
+    def links(self, scope: Scope = EVERYTHING, path: str | None = None) -> list[Link]:
+        _wanted(scope)
+        with _reading(), self.unmoving():
+            by, seen_by = self._holds("l.file", scope)
+            to, seen_to = self._holds("m.id", scope)
+            sql = (
+                "SELECT s.path, l.line, l.written, l.target, m.path FROM links l"
+                " JOIN knowledge_meta s ON s.id = l.file"
+                f" LEFT JOIN knowledge_meta m ON m.id IN ({_LEADS_TO}) {to}"
+                f" WHERE 1 {by} ORDER BY s.path, l.line, l.target, m.path"
+            )
+            found: dict[tuple[str, int, str, str], list[str]] = {}
+            for source, line, written, target, leads_to in self._db.execute(sql, (*seen_to, *seen_by)):
+                targets = found.setdefault((source, line, written, target), [])
+                targets += [] if leads_to is None else [leads_to]
+        links = (
+            Link(source, line, written, tuple(one for one in targets if one != source))
+            for (source, line, written, _), targets in found.items()
+            if targets != [source]
         )
-        pairs = [(path, name) for path in map(_storable, paths) for name in (path, named(path))]
-        with _reading():
-            return dict(self._db.execute(sql, (json.dumps(pairs),)))
+        return [link for link in links if path is None or path in (link.source, *link.targets)]
+
+    def called(self, name: str, scope: Scope = EVERYTHING) -> list[str]:
+        _wanted(scope)
+        with _reading(), self.unmoving():
+            where, bindings = self._holds("m.id", scope)
+            sql = (
+                "SELECT path FROM knowledge_meta m WHERE (path = ?"
+                f" OR id IN (SELECT file FROM called WHERE name = ?)) {where} ORDER BY path"
+            )
+            sought = (_storable(name), _storable(called(name)), *bindings)
+            return [path for (path,) in self._db.execute(sql, sought)]
+
+    def notes(self, scope: Scope = EVERYTHING) -> list[str]:
+        _wanted(scope)
+        with _reading(), self.unmoving():
+            where, bindings = self._holds("m.id", scope)
+            sql = f"SELECT path FROM knowledge_meta m WHERE category != 'conversation' {where} ORDER BY path"
+            return [path for (path,) in self._db.execute(sql, bindings)]
+
+    def _holds(self, column: str, scope: Scope) -> tuple[str, list[Any]]:
+        """`AND …` with the number of a file that has a passage in the scope."""
+        where, bindings = self._filter(scope, "+p.id")
+        some = f"AND EXISTS (SELECT 1 FROM passages p WHERE p.file = {column} {where})" if where else ""
+        return some, bindings
 
     def facts(self) -> Facts:
         with _reading():
@@ -655,6 +766,10 @@ def _load_vectors(db: apsw.Connection) -> bool:
 
 
 # ---------------------------------------------------------------- rows
+
+
+def _json(paths: Iterable[str]) -> str:
+    return json.dumps(list(map(_storable, paths)))
 
 
 def _even(vector: bytes) -> bytes:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
+from tacit.model.links import Pointer
 from tacit.model.problems import Problem
 
 Category: TypeAlias = Literal[
@@ -48,7 +49,8 @@ class Document(NamedTuple):
     lines: int
     passages: tuple[Passage, ...]
     problems: tuple[Problem, ...]
-    links: tuple[str, ...] = ()  # paths, and [[names]], of other files that it points to
+    names: tuple[str, ...] = ()  # what a [[link]] may call it, beside its path
+    links: tuple[Pointer, ...] = ()  # to other files
 
 
 class Stamp(NamedTuple):
@@ -77,6 +79,11 @@ class Scope:
     def is_everything(self) -> bool:
         return self == EVERYTHING
 
+    @property
+    def whose(self) -> Scope:
+        """All that who asks may see, whatever else the search is narrowed by."""
+        return Scope(audience=self.audience, conversation=self.conversation, agents=self.agents)
+
 
 EVERYTHING = Scope()
 
@@ -104,6 +111,7 @@ class Why:
     vector_rank: int | None = None
     # Of a turn that asks the same as the query: its relevance if it stood among the others. None: of no such.
     echo: float | None = None
+    linked: str = ""  # the file with which it is linked, where that is all that speaks for it
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, sqrt
+from math import exp, log, sqrt
 from pathlib import Path
 
 FILE = Path(__file__).with_name("calibrations.json")
@@ -45,6 +45,15 @@ class Calibration:
     def relevance(self, words: float, meaning: float, reading: float, below: float) -> float:
         odds = self.bias + self.words * words + self.meaning * meaning + self.reading * reading
         return 1 / (1 + exp(-max(-30.0, min(30.0, odds - self.fall * below))))
+
+    def apart(self, relevance: float, lower: float) -> float:
+        """How far below a hit of some relevance one stands that has the lower one."""
+        return (_odds(relevance) - _odds(lower)) / max(0.1, self.fall)
+
+
+def _odds(relevance: float) -> float:
+    sane = max(1e-9, min(1 - 1e-9, relevance))
+    return log(sane / (1 - sane))
 
 
 def read(file: Path = FILE) -> dict[str, Calibration]:

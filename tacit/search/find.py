@@ -6,6 +6,7 @@
     fuse         both rankings on one footing, boosts for named days, people and projects
     echoes       turns that ask the same are set apart: they are nearer than any answer  (tacit.search.echoes)
     rerank       a cross-encoder reads the best few, if there is one and time for it
+    links        notes that are linked with the best hits come in behind them          (tacit.search.links)
     explain      relevance, snippet and reasons for the hits that are returned
 
 Whatever fails on the way makes the answer poorer and is named in it; words always answer.
@@ -18,7 +19,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from math import log
+from math import inf, log
 from typing import NamedTuple, TypeAlias
 
 from tacit.embed.protocol import Embedder, EmbedderError
@@ -27,6 +28,7 @@ from tacit.model.search import EVERYTHING, Found, Hit, Scope, Scored, Why
 from tacit.search.calibration import Calibration
 from tacit.search.echoes import KEPT, Apart, apart, newest
 from tacit.search.fusion import DEPTH, Candidates, best, blend, fuse, top
+from tacit.search.links import STRONG, found_already, references, seeds, spread
 from tacit.search.parts import Reranker
 from tacit.search.snippet import snippet
 from tacit.text.asking import asking_same
@@ -65,6 +67,7 @@ class Engine:
     lexical_weight: float = 0.4
     vector_weight: float = 0.6
     alone: Calibration | None = None  # for when the embedder does not answer and words do alone
+    spreading: float = 0.0  # share of a hit's relevance for notes that are linked with it
 
 
 def find(
@@ -103,17 +106,21 @@ def find(
             if echoes is not None:
                 found = echoes.rest
                 whys, stored = _fused(engine, found, looked_at)
-            whys = {one: _boosted(whys[one], stored[one], question) for one in stored}
+            pointed = references(index, stored, scope)
+            whys = {one: _boosted(whys[one], stored[one], question, pointed) for one in stored}
         channels = ["lexical", *(["vector"] if vector else [])]
         with clock("rerank"):
             whys, trouble_reading = _reranked(engine, question, whys, stored, deadline)
         if any(why.rerank is not None for why in whys.values()):
             channels.append("rerank")
-    with clock("explain"):
         evidence = _evidence(found, whys)
-        standings = {one: why.standing for one, why in whys.items()}
-        places = {one: (kept.path, kept.passage.first_line) for one, kept in stored.items()}
-        chosen = best(standings, places, limit)
+        chosen = _chosen(whys, stored, limit)
+        with clock("links"):
+            linked = _linked(engine, asked, chosen, (whys, stored), evidence)
+            if linked:
+                whys, stored = {**whys, **linked}, {**stored, **index.stored(linked.keys())}
+                chosen = _chosen(whys, stored, limit)
+    with clock("explain"):
         if echoes is not None:
             asked_before = _returned(engine, echoes, whys, limit)
             evidence = evidence if chosen else _evidence(echoes.among, whys)
@@ -127,6 +134,7 @@ def find(
         trace={
             **_trace(question, engine, found, scope, evidence, clock),
             "echoes": len(echoes.echoes) if echoes is not None else 0,
+            "linked": len(linked),
         },
     )
 
@@ -186,6 +194,38 @@ def _fused(engine: Engine, found: Candidates, count: int | None) -> _Fused:
     trust = engine.calibration.trust
     whys = fuse(found, engine.lexical_weight, engine.vector_weight * trust, count)
     return whys, engine.index.stored(whys.keys())
+
+
+def _chosen(whys: Mapping[int, Why], stored: Mapping[int, Stored], limit: int) -> list[int]:
+    standings = {one: why.standing for one, why in whys.items() if one in stored}
+    places = {one: (kept.path, kept.passage.first_line) for one, kept in stored.items()}
+    return best(standings, places, limit)
+
+
+# Links
+
+
+def _linked(
+    engine: Engine, asked: _Asked, chosen: Sequence[int], fused: _Fused, evidence: Evidence
+) -> dict[int, Why]:
+    """Notes that are linked with the best hits and that no word found."""
+    whys, stored = fused
+    if not engine.spreading or not chosen:
+        return {}
+    relevances = {one: _relevance(engine, evidence, whys, chosen, one) for one in chosen}
+    found = seeds(relevances, stored, whys)
+    strong = [whys[one].standing for one in chosen if relevances[one] >= STRONG]
+    return spread(
+        engine.index,
+        found,
+        asked.scope,
+        asked.vector,
+        there=found_already(chosen, stored, whys) | {seed.path: inf for seed in found},
+        whys=whys,
+        weight=engine.spreading,
+        apart=engine.calibration.apart,
+        ceiling=min(strong, default=None),
+    )
 
 
 # Echoes
@@ -250,8 +290,10 @@ def _weigher(index: Index, scope: Scope) -> Callable[[str], float]:
 # Boosts
 
 
-def _boosted(why: Why, stored: Stored, question: Query) -> Why:
+def _boosted(why: Why, stored: Stored, question: Query, pointed: Mapping[str, tuple[str, float]]) -> Why:
     boosts = tuple(_boosts(stored, question))
+    if stored.path in pointed and not stored.passage.turn:
+        boosts += (pointed[stored.path],)
     if not boosts:
         return why
     score = why.score + sum(size for _, size in boosts)
@@ -341,13 +383,20 @@ def _hits(
     evidence: Evidence,
     terms: Sequence[str] | None,
 ) -> Iterator[Hit]:
-    calibration = engine.calibration
-    meaning = calibration.meaning_of(evidence.cosine)
     for one in chosen:
-        why = whys[one]
-        below = whys[chosen[0]].standing - why.standing
-        relevance = calibration.relevance(evidence.words, meaning, evidence.reading, below)
-        yield _hit(engine.index, stored[one], why, relevance, terms)
+        relevance = _relevance(engine, evidence, whys, chosen, one)
+        if whys[one].linked:
+            relevance = min(relevance, STRONG - 0.001)
+        yield _hit(engine.index, stored[one], whys[one], relevance, terms)
+
+
+def _relevance(
+    engine: Engine, evidence: Evidence, whys: Mapping[int, Why], chosen: Sequence[int], one: int
+) -> float:
+    calibration = engine.calibration
+    below = whys[chosen[0]].standing - whys[one].standing
+    meaning = calibration.meaning_of(evidence.cosine)
+    return calibration.relevance(evidence.words, meaning, evidence.reading, below)
 
 
 class Evidence(NamedTuple):

@@ -49,7 +49,7 @@ def follow(
             if heard.blind:
                 looked(heard.blind)
             began = time.monotonic()
-            is_time = began - last >= _LOOK_ANYWAY
+            is_time = began - last >= _LOOK_ANYWAY or searcher.is_purged_anew()
             if heard.paths or is_time:
                 # Of an index that somebody made anew, and after more changes than may have been told, nobody
                 # knows what it lacks; nor after trouble.

@@ -25,3 +25,4 @@ class Parts:
     reranker: Callable[[], Reranker | None] = lambda: None
     lexical_weight: float = 0.4
     vector_weight: float = 0.6
+    spreading: float = 0.5

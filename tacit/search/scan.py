@@ -43,6 +43,8 @@ def scan(
     calibration: Calibration,
     narrowed: Callable[[Sequence[str]], Iterable[str] | None] = lambda words: None,
     agents_of: Callable[[str], tuple[str, ...]] = lambda path: (),
+    purged: Callable[[str], frozenset[int]] = lambda path: frozenset(),
+    spreading: float = 0.0,
 ) -> Found:
     """`index` is an empty one in memory. `narrowed` may know quickly which files hold any of the words."""
     words = _words(text, now)
@@ -52,8 +54,9 @@ def scan(
         held = frozenset(near)
         inside = [path for path in inside if path in held or _held(words, fold(path))]
     chosen = _fullest(inside, words, read)
-    report = update(index, {path: listed[path] for path in chosen}, read, agents_of=agents_of)
-    found = find(Engine(index, None, calibration), text, scope, limit, now=now)
+    some = {path: listed[path] for path in chosen}
+    report = update(index, some, read, agents_of=agents_of, purged=purged)
+    found = find(Engine(index, None, calibration, spreading=spreading), text, scope, limit, now=now)
     return replace(
         found, channels=("scan",), trace={**found.trace, "read": report.read, "files": len(listed)}
     )

@@ -21,15 +21,19 @@ from tacit.errors import Busy, StoreError
 from tacit.index.opening import memory_index, open_index, set_aside
 from tacit.index.protocol import Facts, IndexBroken, IndexUnavailable, Place, Stored
 from tacit.index.sqlite import SqliteIndex
+from tacit.model.links import Linked, Web
 from tacit.model.search import EVERYTHING, Found, Scope, Stamp
 from tacit.search import calibration
 from tacit.search.find import Engine, find
+from tacit.search.links import of_note, web
 from tacit.search.parts import Parts, Reranker
 from tacit.search.scan import scan
 from tacit.search.update import Report, embed, update
 from tacit.store import files
+from tacit.store import purged as purges
 from tacit.store.home import Home
 from tacit.store.listing import INDEXED, indexed, some
+from tacit.store.purged import Purged
 from tacit.store.ripgrep import files_with
 from tacit.store.workspaces import Workspaces
 from tacit.text.workspaces import is_of_one
@@ -65,6 +69,8 @@ class Searcher:
         self._current = -1  # the one that was brought up to date last
         self._notes: list[str] = []
         self._lacking: list[str] = []  # models that cannot be had, and why
+        self._named: tuple[Stamp | None, Purged] = (None, Purged())  # what raw/purged.jsonl names, as it was
+        self._left_out: Stamp | None = None  # that file, when all files were last looked at
         self._chosen: dict[tuple[str, int], calibration.Calibration] = {}
 
     # ------------------------------------------------------------ asking
@@ -149,9 +155,19 @@ class Searcher:
         """People and projects that have a file; none where the index cannot say."""
         return self._asked(lambda index: index.names(scope), ())
 
-    def references(self, paths: Collection[str]) -> dict[str, int]:
-        """How many other files point to each of these."""
-        return self._asked(lambda index: index.references(paths), {})
+    def links(self, path: str, scope: Scope = EVERYTHING) -> Linked:
+        """What a note points to, and which point to it."""
+        self.catch_up(_CATCH_UP)
+        return of_note(path, self._asked(lambda index: index.links(scope, path), []))
+
+    def called(self, name: str, scope: Scope = EVERYTHING) -> list[str]:
+        """The files that a link with this path or name leads to."""
+        return self._asked(lambda index: index.called(name, scope), [])
+
+    def all_links(self, scope: Scope = EVERYTHING) -> Web:
+        """All links between notes, and what is wrong with them."""
+        self.catch_up(_CATCH_UP)
+        return self._asked(lambda index: web(index.notes(scope), index.links(scope)), web([], []))
 
     def _asked(self, ask: Callable[[SqliteIndex], _Part], otherwise: _Part) -> _Part:
         with self._mutex:
@@ -159,6 +175,19 @@ class Searcher:
                 return ask(self._index())
             except (IndexBroken, IndexUnavailable, OSError):  # the next question sets a broken one aside
                 return otherwise
+
+    def is_purged_anew(self) -> bool:
+        """Whether raw/purged.jsonl changed since all files were looked at."""
+        return purges.stamp(self._home.root) != self._left_out
+
+    def _purged(self) -> Purged:
+        stamp = purges.stamp(self._home.root)
+        if stamp != self._named[0] or self._named[1].trouble:
+            self._named = stamp, purges.purged(self._home.root)
+        trouble = self._named[1].trouble
+        if trouble and trouble not in self._notes:
+            self._notes.append(trouble)
+        return self._named[1]
 
     def _is_current(self, seconds: float) -> bool:
         """Bring the index up to date; whether it can answer for all files now."""
@@ -193,6 +222,7 @@ class Searcher:
             self._parts.lexical_weight,
             self._parts.vector_weight,
             calibration.choose(self._calibrations, "", reranker is not None),
+            self._parts.spreading,
         )
 
     def _calibration(self, embedder: str, index: SqliteIndex) -> calibration.Calibration:
@@ -246,6 +276,8 @@ class Searcher:
             calibration=calibration.choose(self._calibrations, "", reranker=False),
             narrowed=lambda words: _and(files_with(root, _present(root), words), adopted),
             agents_of=self.workspaces.agents_of,
+            purged=self._purged().records,
+            spreading=self._parts.spreading,
         )
         return replace(found, degraded=(*self._notes, *found.degraded))
 
@@ -300,6 +332,7 @@ class Searcher:
             self._notes.append("the index is read-only" + (" and not up to date" if behind else ""))
             return Report(left=len(listed) if behind else 0, unchanged=0 if behind else len(listed))
         if known == listed:
+            self._left_out = self._named[0]
             return Report(unchanged=len(listed))
         with files.locked(self._home.private / "index.lock", wait):
             if index.generation() != before:  # who held the lock has done some of it
@@ -313,7 +346,10 @@ class Searcher:
                 until=until,
                 tick=tick,
                 agents_of=self.workspaces.agents_of,
+                purged=self._purged().records,
             )
+        if not report.left:
+            self._left_out = self._named[0]
         with suppress(OSError):  # what git hooks noted: we looked at all files ourselves
             os.truncate(self._home.private / "changed.jsonl", 0)
         return report
@@ -332,13 +368,14 @@ class Searcher:
         self, known: Mapping[str, Stamp] | None = None, paths: Collection[str] | None = None
     ) -> dict[str, Stamp]:
         """All files; or, where only `paths` changed since the index knew all, what it knew and these anew."""
-        if known and paths is not None:
+        purged = self._purged()
+        if known and paths is not None and not self.is_purged_anew():
             doubtful = (path for path, stamp in known.items() if stamp.inode < 0)
             looked_at = self._looked_at({*paths, *doubtful})
             if looked_at is not None:
-                found = {path: stamp for path, stamp in looked_at.items() if stamp is not None}
+                found = purged.applied({path: at for path, at in looked_at.items() if at is not None})
                 return {**{path: stamp for path, stamp in known.items() if path not in looked_at}, **found}
-        listed = {path: _stamped(info) for path, info in indexed(str(self._home.root))}
+        listed = purged.applied({path: _stamped(info) for path, info in indexed(str(self._home.root))})
         return listed | self.workspaces.stamps(known or {}) if self.workspaces else listed
 
     def _looked_at(self, paths: Collection[str]) -> dict[str, Stamp | None] | None:

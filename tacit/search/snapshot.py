@@ -13,16 +13,19 @@ from tacit.search import calibration
 from tacit.search.find import Engine, find
 from tacit.search.parts import Parts
 from tacit.search.update import embed, update
+from tacit.store.purged import Purged
 
 
 class Snapshot:
-    """Answers as `Searcher` does, from `files`. `at`: the day of notes that carry none themselves."""
+    """Answers as `Searcher` does, from `files`. `at`: the day of notes that carry none themselves. What was
+    purged since is not in it."""
 
-    def __init__(self, files: Mapping[str, bytes], at: datetime, parts: Parts) -> None:
+    def __init__(self, files: Mapping[str, bytes], at: datetime, parts: Parts, purged: Purged) -> None:
         self.notes: list[str] = []
         index = memory_index()
         stamp = Stamp(int(at.timestamp() * 1e9), 0, 0)
-        update(index, dict.fromkeys(files, stamp), files.__getitem__)
+        listed = purged.applied(dict.fromkeys(files, stamp))
+        update(index, listed, files.__getitem__, purged=purged.records)
         try:
             embedder = parts.embedder()
             if embedder is not None:
@@ -38,6 +41,7 @@ class Snapshot:
             None,
             parts.lexical_weight,
             parts.vector_weight,
+            spreading=parts.spreading,
         )
 
     def find(
@@ -50,6 +54,3 @@ class Snapshot:
 
     def names(self, scope: Scope = EVERYTHING) -> tuple[str, ...]:
         return self._engine.index.names(scope)
-
-    def references(self, paths: Collection[str]) -> dict[str, int]:
-        return self._engine.index.references(paths)

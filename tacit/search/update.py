@@ -46,10 +46,11 @@ def update(
     until: float | None = None,
     tick: Callable[[int, int], None] = lambda done, total: None,
     agents_of: Callable[[str], tuple[str, ...]] = lambda path: (),
+    purged: Callable[[str], frozenset[int]] = lambda path: frozenset(),
 ) -> Report:
     """Make the index hold just the files that are `listed`. `until`: the monotonic time to stop at. `known`:
     the stamps that the index holds, for who has them. `agents_of`: whose a file is because of where it
-    stands."""
+    stands. `purged`: which records of a transcript count no more."""
     known = index.stamps() if known is None else known
     changed = [path for path, stamp in listed.items() if known.get(path) != stamp]
     gone = [path for path in known if path not in listed]
@@ -58,7 +59,11 @@ def update(
     done = passages = 0
     failed: list[Problem] = []
     problems: list[Problem] = []
-    for batch in _batches(_documents(changed, listed, read, failed, agents_of)):
+
+    def made(path: str, data: bytes) -> Document:
+        return document(path, decode(data), _day(listed[path]), agents_of(path), purged(path))
+
+    for batch in _batches(_documents(changed, listed, read, failed, made)):
         index.replace(batch)
         done += len(batch)
         passages += sum(len(found.passages) for found, _ in batch)
@@ -90,11 +95,10 @@ def _documents(
     listed: Mapping[str, Stamp],
     read: Callable[[str], bytes],
     failed: list[Problem],
-    agents_of: Callable[[str], tuple[str, ...]],
+    made: Callable[[str, bytes], Document],
 ) -> Iterator[tuple[Document, Stamp]]:
     now = time.time_ns()
     for path in paths:
-        stamp = listed[path]
         try:
             path.encode()
             data = read(path)
@@ -104,7 +108,7 @@ def _documents(
         except (OSError, StoreError) as error:
             failed.append(Problem(path, f"could not be read: {error}", "Mend it and run: tacit index"))
             continue
-        yield document(path, decode(data), _day(stamp), agents_of(path)), _trusted(stamp, now)
+        yield made(path, data), _trusted(listed[path], now)
 
 
 def _trusted(stamp: Stamp, now: int) -> Stamp:

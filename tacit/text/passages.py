@@ -8,7 +8,7 @@ long passages the neighbours drown the passage itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from itertools import takewhile
 
@@ -16,12 +16,12 @@ from tacit.model.notes import Note
 from tacit.model.problems import Problem
 from tacit.model.search import Audience, Category, Document, Passage
 from tacit.model.turns import Attachment, Message, ToolCall, Transcript, Turn
-from tacit.text import notes, ours, workspaces
+from tacit.text import marks, notes, ours, workspaces
 from tacit.text import transcript as transcripts
 from tacit.text.chunk import Chunk, pieces, unnamed
 from tacit.text.frontmatter import names_in
+from tacit.text.links import links_of, names_of
 from tacit.text.restrictions import said_agents, said_audience
-from tacit.text.words import fold
 
 LIMIT = 1200  # characters of a passage
 _GATHERED = 500  # short sections that follow each other share a passage up to this
@@ -43,11 +43,17 @@ _FOR_GROUPS = ("topics", "procedures", "reference")
 _DAY = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")
 
 
-def document(path: str, text: str, modified: date, agents: tuple[str, ...] = ()) -> Document:
+def document(
+    path: str,
+    text: str,
+    modified: date,
+    agents: tuple[str, ...] = (),
+    purged: Collection[int] = frozenset(),
+) -> Document:
     """Read a file of the home, whatever is in it. `modified` is for notes that carry no date themselves.
-    `agents`: whose it is, whatever it says itself."""
+    `agents`: whose it is, whatever it says itself. `purged`: records of a transcript that are left out."""
     if category_of(path) == "conversation":
-        return _conversation(path, transcripts.parse(text, path), text)
+        return _conversation(path, transcripts.parse(text, path), text, purged)
     return _note(path, text, modified, agents)
 
 
@@ -81,11 +87,14 @@ def _note(path: str, text: str, modified: date, agents: tuple[str, ...] = ()) ->
     category = category_of(path)
     day = day_of(fields, path) or modified.isoformat()
     audience, problems = audience_of(note, path)
-    written = ours.without_sections(text)  # what one turn was given is no knowledge for the next
+    # What one turn was given is no knowledge for the next, and what no longer holds is none for anybody.
+    head, body = notes.split(ours.without_sections(text))
+    written = head + marks.holding(body)
     parts = list(_parts(unnamed(written, LIMIT), _given_lines(text)))
     found = [chunk for part in parts for chunk in part]
     gathered = [chunk for part in parts for chunk in _gathered(part)]
     texts = [chunk.text for chunk in gathered]
+    title = title_of(fields, found, path)
     return Document(
         path=path,
         category=category,
@@ -93,7 +102,7 @@ def _note(path: str, text: str, modified: date, agents: tuple[str, ...] = ()) ->
         agents=agents or said_agents(note),
         conversation="",
         archived=path.startswith("archive/"),
-        title=title_of(fields, found, path),
+        title=title,
         day=day,
         tags=names_in(fields.get("tags")),
         lines=_lines(text),
@@ -102,6 +111,7 @@ def _note(path: str, text: str, modified: date, agents: tuple[str, ...] = ()) ->
             for chunk, near in zip(gathered, _near(texts, 1), strict=True)
         ),
         problems=(*note.problems, *problems),
+        names=names_of(path, title, fields),
         links=links_of(path, written),
     )
 
@@ -230,9 +240,10 @@ def audience_of(note: Note, path: str) -> tuple[Audience, tuple[Problem, ...]]:
 # Conversations
 
 
-def _conversation(path: str, transcript: Transcript, text: str) -> Document:
+def _conversation(path: str, transcript: Transcript, text: str, purged: Collection[int]) -> Document:
     fields = transcript.fields
-    said = [(turn, piece) for turn in transcript.turns for piece in _said(turn)]
+    kept = [turn for turn in transcript.turns if turn.number not in purged]
+    said = [(turn, piece) for turn in kept for piece in _said(turn)]
     nears = _near([piece.text for _, piece in said], 2)
     passages = tuple(
         Passage(
@@ -254,13 +265,13 @@ def _conversation(path: str, transcript: Transcript, text: str) -> Document:
         agents=names_in(fields.get("agent")),
         conversation=str(fields.get("session_key") or ""),
         archived=path.startswith("archive/"),
-        title=transcript.title,
+        # The title is often what was said first.
+        title=transcript.title if len(kept) == len(transcript.turns) else "",
         day=passages[0].day if passages else day_of(fields, path),
         tags=names_in(fields.get("tags")),
         lines=_lines(text),
         passages=passages,
         problems=transcript.problems,
-        links=links_of(path, text),
     )
 
 
@@ -281,49 +292,6 @@ def _speaker(turn: Turn) -> str:
 
 
 # Both
-
-_LINK = re.compile(
-    r"\[\[([^\[\]|#\n]{1,200})"  # [[name]], [[name|shown]]
-    r"|\]\(<?([^()<>\s]{1,400}\.(?:md|markdown|txt))[)#>]"  # [shown](path.md)
-    r"|(?<![\w./-])((?:knowledge|topics|archive|raw)/[\w./@+-]{1,400}\.(?:md|markdown|txt))\b"
-)
-_MOST_LINKS = 500
-
-
-def links_of(path: str, text: str) -> tuple[str, ...]:
-    """What a file points to: paths of the home, and [[names]] that may stand for any file so called."""
-    if ".md" not in text and "[[" not in text and ".txt" not in text:
-        return ()
-    found: dict[str, None] = {}
-    for link in _LINK.finditer(text):
-        name, relative, plain = link.groups()
-        target = f"[[{fold(name.strip())}]]" if name else plain or _beside(path, relative)
-        if target and target != path and target != named(path):
-            found[target] = None
-        if len(found) >= _MOST_LINKS:
-            break
-    return tuple(found)
-
-
-def named(path: str) -> str:
-    """A file as a wiki link names it."""
-    stem = path.rpartition("/")[2].rpartition(".")[0]
-    return f"[[{fold(stem)}]]"
-
-
-def _beside(path: str, link: str) -> str:
-    """The path that a link in the file at `path` leads to; empty if it leaves the home."""
-    if ":" in link or link.startswith("/"):
-        return ""
-    parts = [] if link.startswith(("knowledge/", "topics/", "archive/", "raw/")) else path.split("/")[:-1]
-    for part in link.split("/"):
-        if part == ".." and not parts:
-            return ""
-        if part == "..":
-            parts.pop()
-        elif part not in ("", "."):
-            parts.append(part)
-    return "/".join(parts)
 
 
 def _lines(text: str) -> int:

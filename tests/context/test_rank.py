@@ -51,7 +51,7 @@ def stored(turn: int, text: str, speaker: str = "Noor", *, id_: int | None = Non
 
 
 def ranked(*hits: Hit, rules: Rules = RULES, **more: object) -> Ranked:
-    given = {"near": {}, "references": {}, **more}
+    given = {"near": {}, **more}
     return rank(hits, rules, **given)  # type: ignore[arg-type]
 
 
@@ -204,11 +204,26 @@ def test_a_note_of_years_ago_that_answers_is_given() -> None:
     assert texts(found) == ["In 2016 the kiln cost 4,000 €."]
 
 
-def test_references_lift_a_file_a_little_and_no_more_than_three_of_them_do() -> None:
-    plain, pointed = hit("a.md", "plain", standing=2.0), hit("b.md", "pointed", standing=1.8)
-    assert texts(ranked(plain, pointed, references={"b.md": 3}))[0] == "pointed"
-    far = replace(pointed, why=replace(pointed.why, standing=1.6))
-    assert texts(ranked(plain, far, references={"b.md": 1000}))[0] == "plain"
+def _linked(path: str, standing: float, score: float = 0.5) -> Hit:
+    found = hit(path, f"text of {path}", standing=standing, score=score)
+    return replace(found, why=replace(found.why, linked="knowledge/people/mara.md"))
+
+
+def test_what_is_only_linked_with_a_hit_stands_below_every_strong_one() -> None:
+    """Whatever nudges it has."""
+    strong = hit("strong.md", "strong", score=0.8, standing=1.0)
+    weak = hit("weak.md", "weak", score=0.5, standing=0.5)
+    found = ranked(strong, _linked("linked.md", 3.0), weak)
+    assert texts(found) == ["strong", "text of linked.md", "weak"]
+
+
+def test_what_is_only_linked_with_a_hit_does_not_support_it() -> None:
+    """Else one weak hit would be given because of its own link."""
+    alone = hit("alone.md", "alone", score=0.3, standing=2.0)
+    alone = replace(alone, why=replace(alone.why, lexical_rank=1, vector_rank=None))
+    assert ranked(alone, _linked("linked.md", 1.0, score=0.3)).band == "none"
+    assert ranked(alone, hit("other.md", "other", score=0.3)).band == "weak"
+    assert ranked(_linked("linked.md", 1.0, score=0.74)).band == "none"
 
 
 def test_personal_notes_count_less_beside_a_technical_question() -> None:

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tacit.index.protocol import NEIGHBOURS, Index, IndexUnavailable
+from tacit.model.links import Link, Neighbour
 from tacit.model.search import AUDIENCES, CATEGORIES, EVERYTHING, Document, Passage, Scope, Scored, Stamp
 from tacit.text.query import understand
 from tests.hostile import SHAPES, hostile
@@ -29,6 +30,7 @@ from tests.index.samples import (
     embed,
     note,
     places,
+    points,
     put,
     talk,
     text_of,
@@ -252,6 +254,8 @@ def _hostile_documents(draw: st.DrawFn) -> list[Document]:
                 title=draw(text),
                 day=draw(text),
                 tags=draw(names),
+                names=draw(names),
+                links=points(*draw(names)),
             )
         )
     return found
@@ -1010,6 +1014,103 @@ class IndexContract:
         assert index.names(Scope(agents=("main",), archived=True)) == ()
         assert index.names(Scope(archived=True)) == ("Li", "li")
         assert len(index.names()) == 6
+
+    # ------------------------------------------------------------ links
+
+    def test_a_link_counts_for_every_note_that_is_called_so(self, index: Index) -> None:
+        put(
+            index,
+            note("a.md", "clay", links=points("[[mara]]", "b.md")),
+            note("b.md", "clay", links=points("[[mara]]"), names=("[[b]]",)),
+            note("p/mara.md", "clay", names=("[[mara]]",)),
+            note("q/mara.md", "clay", names=("[[mara]]",)),
+        )
+        assert index.references(["p/mara.md", "q/mara.md", "b.md", "a.md", "none.md"]) == {
+            "p/mara.md": 2, "q/mara.md": 2, "b.md": 1,
+        }  # fmt: skip
+        assert index.called("Mara") == ["p/mara.md", "q/mara.md"]
+        assert index.called("b.md") == ["b.md"]
+        assert index.called("nobody") == []
+
+    def test_a_file_that_points_to_another_in_two_ways_counts_once_and_to_itself_not_at_all(
+        self, index: Index
+    ) -> None:
+        put(
+            index,
+            note("a.md", "clay", links=points("[[b]]", "b.md")),
+            note("b.md", "clay", links=points("[[b]]"), names=("[[b]]",)),
+        )
+        assert index.references(["a.md", "b.md"]) == {"b.md": 1}
+
+    def test_links_follow_every_change(self, index: Index) -> None:
+        put(index, note("a.md", "clay", links=points("[[b]]")))
+        assert index.links() == [Link("a.md", 1, "[[b]]", ())]
+        put(index, note("b.md", "clay", names=("[[b]]",)))
+        assert index.links() == [Link("a.md", 1, "[[b]]", ("b.md",))]
+        put(index, note("c.md", "clay", names=("[[b]]",)))
+        assert index.links() == [Link("a.md", 1, "[[b]]", ("b.md", "c.md"))]
+        put(index, gone=["b.md"])
+        assert index.links(path="c.md") == index.links() == [Link("a.md", 1, "[[b]]", ("c.md",))]
+        assert index.links(path="b.md") == []
+        put(index, note("a.md", "clay"))
+        assert index.links() == []
+
+    def test_neighbours_are_those_a_note_points_to_and_those_that_point_to_it(self, index: Index) -> None:
+        put(
+            index,
+            note("a.md", "clay", links=points("[[b]]")),
+            note("b.md", "clay", links=points("c.md", "[[none]]"), names=("[[b]]",)),
+            note("c.md", "clay"),
+        )
+        assert index.neighbours(["b.md"], EVERYTHING) == [
+            Neighbour("b.md", "a.md", False),
+            Neighbour("b.md", "c.md", True),
+        ]
+        assert index.neighbours([], EVERYTHING) == index.neighbours(["none.md"], EVERYTHING) == []
+
+    def test_links_of_hidden_notes_are_neither_counted_nor_told(self, index: Index) -> None:
+        seen: dict[str, Any] = {"audience": "group"}
+        put(
+            index,
+            note("hidden.md", "clay", links=points("[[seen]]"), names=("[[hidden]]",)),
+            note("seen.md", "clay", links=points("[[hidden]]", "other.md"), names=("[[seen]]",), **seen),
+            note("other.md", "clay", links=points("[[seen]]"), **seen),
+            note("of-agent.md", "clay", links=points("[[seen]]"), agents=("ada",), **seen),
+        )
+        group = Scope(audience="group", agents=("moss",))
+        assert index.references(["seen.md", "hidden.md"], group) == {"seen.md": 1}
+        assert index.references(["seen.md"]) == {"seen.md": 3}
+        assert index.neighbours(["seen.md"], group) == [
+            Neighbour("seen.md", "other.md", False),
+            Neighbour("seen.md", "other.md", True),
+        ]
+        assert index.called("hidden", group) == []
+        assert index.notes(group) == ["other.md", "seen.md"]
+        assert index.links(group) == [
+            Link("other.md", 1, "[[seen]]", ("seen.md",)),
+            Link("seen.md", 1, "[[hidden]]", ()),
+            Link("seen.md", 1, "other.md", ("other.md",)),
+        ]
+        assert index.passages_of(["hidden.md", "of-agent.md"], group, 10) == {}
+
+    def test_how_a_search_is_narrowed_does_not_change_who_points_to_a_note(self, index: Index) -> None:
+        put(
+            index,
+            note("a.md", "clay", links=points("b.md"), category="person", day="2026-01-01"),
+            note("b.md", "clay", day="2026-02-01"),
+        )
+        narrow = Scope(categories=("reference",), since=date(2026, 1, 15), without=("a.md",))
+        assert index.references(["b.md"], narrow) == {"b.md": 1}
+        assert index.neighbours(["b.md"], narrow) == []
+
+    def test_the_first_passages_of_files_are_given_in_their_order(self, index: Index) -> None:
+        put(index, note("a.md", "one", "two", "three"), note("b.md", "four"))
+        found = index.passages_of(["b.md", "a.md", "none.md"], EVERYTHING, 2)
+        stored = index.stored([one for ids in found.values() for one in ids])
+        texts = {path: [stored[one].passage.text for one in ids] for path, ids in found.items()}
+        assert texts == {"a.md": ["one", "two"], "b.md": ["four"]}
+
+    # ------------------------------------------------------------ facts
 
     def test_facts_count_files_passages_and_vectors(self, index: Index) -> None:
         put(index, note("a.md", "clay", "12345"), note("b.md"))

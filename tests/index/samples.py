@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from tacit.index.protocol import Index
+from tacit.model.links import Pointer
 from tacit.model.search import EVERYTHING, Document, Passage, Scope, Scored, Stamp
 from tacit.text.passages import embedded_text
 from tacit.text.query import understand
@@ -56,6 +57,10 @@ def _passages(
         )
         for at, (speaker, text) in enumerate(said)
     ]
+
+
+def points(*targets: str) -> tuple[Pointer, ...]:
+    return tuple(Pointer(target, target, 1) for target in targets)
 
 
 def put(index: Index, *documents: Document, gone: Sequence[str] = ()) -> None:

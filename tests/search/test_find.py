@@ -292,7 +292,9 @@ def test_the_trace_tells_how_the_answer_was_made() -> None:
     assert found.trace["scope"] is EVERYTHING
     steps = found.trace["milliseconds"]
     assert isinstance(steps, dict)
-    assert list(steps) == ["understand", "words", "vector", "nearest", "fuse", "echoes", "rerank", "explain"]
+    assert list(steps) == [
+        "understand", "words", "vector", "nearest", "fuse", "echoes", "rerank", "links", "explain",
+    ]  # fmt: skip
 
 
 # Anything is a question

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tacit.model.search import AUDIENCES, CATEGORIES, Document, Passage
 from tacit.model.turns import Opening
+from tacit.text import marks
 from tacit.text import transcript as transcripts
 from tacit.text.escape import restore_block, restore_characters
 from tacit.text.notes import decode, split
@@ -595,3 +596,31 @@ def test_the_sample_home_is_read_without_a_problem() -> None:
         found = read(path, file.read_text())
         assert found.problems == ()
         assert found.passages or not file.read_text().strip()
+
+
+# What tacit wrote, and what no longer holds
+
+
+def test_passages_have_neither_marks_nor_lines_that_no_longer_hold_and_point_at_the_right_lines() -> None:
+    line = marks.marked("- 2026-02-16: two coats", "decisions/1", ["2026/02/16/1845-ses_a-x#3"], "owner")
+    old = marks.superseded(line.replace("two", "five"), "2026-03-01")
+    text = f"---\ntitle: Glaze (superseded 2026-01-01)\n---\n# Glaze\n\n{old}\n{line}\n- dry for a day\n"
+    [passage] = note(text).passages
+    assert passage.text == "# Glaze\n\n\n- 2026-02-16: two coats\n- dry for a day"
+    assert (passage.first_line, passage.last_line) == (4, 8)
+    assert note(text).title == "Glaze (superseded 2026-01-01)"
+
+
+def test_what_was_said_in_a_conversation_stays_whatever_it_ends_with() -> None:
+    said = "It was in the list: the old oven (superseded 2026-10-19)"
+    [found] = talk(conversation(message(said))).passages
+    assert found.text == said
+
+
+def test_purged_records_are_left_out_and_the_others_keep_their_places() -> None:
+    text = conversation(message("poison"), message("fine", role="agent"), hint="poison")
+    whole = talk(text)
+    left = document(whole.path, text, MODIFIED, purged={1})
+    assert left.passages == (whole.passages[1]._replace(near=(0, 1)),)
+    assert "poison" in whole.title
+    assert left.title == ""

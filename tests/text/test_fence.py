@@ -7,7 +7,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.context.fence import fenced, mark_for, one_turn, visible
+from tacit.text.fence import fenced, mark_for, one_turn, visible
 
 ANY_TEXT = st.text(st.characters(), max_size=400)
 
