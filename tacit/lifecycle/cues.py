@@ -23,18 +23,25 @@ Noticed: TypeAlias = Literal["decision", "lesson", "event"]
 _PIECES = {
     "name": r"(?-i:(?!(?:Nobody|Who|Nothing|None|If|When|Once|Never|Neither|Should|What)\b)[A-Z][\w'’-]+)"
     r"(?<!ly)(?<!ing)",
-    "thing": r"(?:the|our|my|all|both)"
+    "thing": r"(?:the|our|my|his|her|their|all|both)"
     r"(?: (?!(?:not|never|will|is|are|can|should|must|to|of|and|you|that|which)\b)[\w-]+){1,4}?",
     "have": r"(?:['’]ve| have|['’]s| has)?",
     "now": r"(?:(?:now|just|also|finally|already|then|all|both) )?",
     "hat": r"(?:hat|haben|habe?|ist|sind|wurden?)",
-    "gap": r"(?:(?!\b(?:nicht|nie|niemals|kaum|keine?[nmrs]?)\b|[.;:!?]).){0,90}?",
+    "gap": r"(?:(?!\b(?:nichts?|nie|niemals|kaum|keine?[nmrs]?)\b|[.;:!?]).){0,90}?",
     "done": r"(?:shipped|deployed|merged|released|launched|delivered|signed|paid|finished|completed|published"
     r"|cancell?ed|booked|installed|repaired|fixed|migrated|closed|sent|called|arrived|received|submitted"
-    r"|approved|ordered|moved)\b",
+    r"|approved|ordered|moved|replaced|restored|renamed|uploaded|registered|postponed|broken down)\b",
+    "did": r"(?!(?:looked|checked|reviewed|noticed|considered|wondered|wanted|needed|tried|noted|liked"
+    r"|loved|hated|decided"
+    r"|used|lived|worked|asked myself|assumed|hoped|planned|missed|heard|learned"
+    r"|received)\b)(?:[a-z]{3,}ed|written|put|set"
+    r"|made|built|sent|sold|bought|told|taken|given|drawn|cut|begun|rung)\b",
+    "gone": r"(?:yesterday|last (?:night|week|month|year|<day>)|on the [0-9]{1,2}(?:st|nd|rd|th)"
+    r"|(?:days?|weeks?|months?) ago)\b(?!['’]s)",
     "past": r"(?!(?:need|feed|speed|exceed|proceed|wanted|needed|hoped|wondered|liked|planned|loved)\b)"
     r"(?:[a-z]{2,}ed|was|were|went|came|met|sent|bought|sold|made|took|gave|broke|fell|found|lost|won"
-    r"|left|paid|ran|spoke|wrote|began|held|had)\b",
+    r"|left|paid|ran|rang|spoke|wrote|began|held|had|got|told|drove|built|threw|stood)\b",
     "erledigt": r"(?:angerufen|(?:aus)?geliefert|verschickt|versendet|versandt|bezahlt|überwiesen"
     r"|unterschrieben|abgeschlossen|fertiggestellt|veröffentlicht|angekommen|gebucht|storniert|abgesagt"
     r"|gekündigt|installiert|umgezogen|eingebaut|repariert|ausgefallen|getroffen|bestellt|abgeholt"
@@ -44,15 +51,21 @@ _PIECES = {
     "完成": r"(?:完成|发布|上线|发货|寄出|签|付款|付|搞定|做完|修好|收到|交付|合并|部署|取消|提交|批准|下单"
     r"|安装好|开通)",
     "day": r"(?:mon|tues|wednes|thurs|fri|satur|sun)day",
+    "month": r"(?:january|february|march|april|may|june|july|august|september|october|november|december)",
     "tag": r"(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch",
 }  # fmt: skip
+
+
+def _piece(name: str) -> str:
+    """With the pieces that are in it."""
+    return re.sub(r"<(\w+)>", lambda found: _PIECES[found[1]], _PIECES[name])
 
 
 @cache
 def _any_of(lines: str) -> re.Pattern[str]:
     """Any of the lines. Where words are written apart, each begins with a word. Compiled where it is first
     needed: all of them together take 70 ms."""
-    whole = re.sub(r"<(\w+)>", lambda found: _PIECES[found[1]], lines)
+    whole = re.sub(r"<(\w+)>", lambda found: _piece(found[1]), lines)
     each = [line if unspaced(line) else rf"\b(?:{line})" for line in whole.splitlines() if line]
     return re.compile("|".join(each), re.IGNORECASE)
 
@@ -83,7 +96,27 @@ let(?:['’]?s| us) keep (?:the|our|using)\b
 (?:we|i)(?:['’]re| are|['’]m| am) (?:going with|switching to|sticking (?:with|to))\b
 (?:we|i)(?:['’]ll| will) (?:go with|use|stick (?:with|to)|stay with|switch to)\b
 (?:we|i)<have> <now>chosen?\b
-(?:as of|starting) (?:today|now|tomorrow|next (?:week|month|year)|<day>)\b
+(?:as of|starting(?: with| from| in)?) (?:today|now|tomorrow|next (?:week|month|year)|<day>|<month>)\b
+we (?:stay|stick|go) with\b
+we (?:switch|change|go back) to\b
+""", agents=False),
+    # Standing orders, and things that get another value.
+    Cue("decision", "rule|mind|moves|goes|go |shift|instead of|always|never|when", r"""
+(?:\A\W*(?:ok(?:ay)?|so|and|new)?,? ?)(?:a |the |new )?rule\s*:
+(?:that|this)(?:['’]s| is) (?:now )?the (?:new )?rule\b
+let(?:['’]?s| us) make (?:it|that|this) a rule\b
+i(?:['’]ve| have)? chang(?:e|ed) my mind\b
+[\w-]+ (?:moves|shifts) to (?:(?:the )?[0-9]|<day>|<month>|next )
+[\w-]+ (?:now )?go(?:es)? to [0-9]
+[0-9][0-9.,:]{0,9}\S{0,3} (?:\w+ )?instead of (?:\w+ )?[0-9]
+\A\W*(?:and |but |so )?please (?:always|never)\b
+when(?:ever)? i (?:ask|say|tell|write|send)\b[^.;?]{1,60}, (?!(?:i|you|it|they|he|she|we|that|this)\b)[a-z]
+""", agents=False),
+    Cue("decision", "regel|statt|bitte|wenn ich", r"""
+(?:\A\W*(?:ok(?:ay)?|also|und|neue)?,? ?)(?:die |neue )?regel\s*:
+[0-9][0-9.,:]{0,9}\S{0,3} (?:\w+ )?statt (?:\w+ )?[0-9]
+\A\W*(?:und |aber |also )?bitte (?:immer|nie|niemals|nie mehr)\b
+wenn ich\b[^.;?,]{0,60}\b(?:frage|sage|schreibe|schicke), (?!(?:ich|du|es|er|sie|wir|das)\b)[a-zäöü]
 """, agents=False),
     Cue("decision", "entschieden|beschlossen|vereinbart|festgelegt|geeinigt|entscheidung|beschluss|abgemacht"
         "|nehmen|nehme |ab jetzt|ab sofort|ab heute|ab morgen|nun an|künftig|zukunft|bleib|steht fest"
@@ -118,13 +151,14 @@ let(?:['’]?s| us) keep (?:the|our|using)\b
 以后(?:都|就|一律)
 今后(?:都|就|一律|我们)
 """),
-    Cue("lesson", "lesson|next time|never again|turns out|turned out|to self|hindsight|should|mistake was"
-        "|thumb|learn", r"""
+    Cue("lesson", "lesson|, ever|next time|never again|turns out|turned out|to self|hindsight|should"
+        "|mistake was|thumb|learn", r"""
 (?<!the )lessons? (?:learn(?:ed|t)\b(?!\W*\Z)|here|is that|was that|from (?:this|that|today))
 lessons?\s*:
 learn(?:ed|t) (?:my|our|a|the) lesson\b
 a (?:hard|painful|good|valuable|costly) lesson\b
 the lesson (?:is|was|for)\b
+(?:nothing|nobody|never|no)\b[^.;?]{1,80}, ever\s*[.!]?\Z
 next time\b(?!\s*(?:[.!]|\Z))
 never again\b
 (?:it )?turn(?:s|ed) out(?:,| (?:that|to be|the|we|i|it|he|she|they|my|our|this|there|you)\b)
@@ -161,19 +195,31 @@ der fehler war\b
 原来(?:是|要|得|必须)
 (?:结果发现|早知道|再也不|事后看|本(?:来)?应该)
 """),
-    Cue("event", "ped|yed|ged|sed|hed|red|ned|paid|xed|ted|led|ved|sent|done|live|running|in production", r"""
+    Cue("event", "ped|yed|ged|sed|hed|red|ned|ced|med|ded|paid|xed|ted|led|ved|sent|down|done|live|running"
+        "|in production", r"""
 (?:i|we)(?:['’]ve| have)? <now><done>
 (?:is|are) (?:now |finally |all )?(?:done|live|up and running|in production)\b
 went live\b
 """),
-    Cue("event", "ped|yed|ged|sed|hed|red|ned|paid|xed|ted|led|ved|sent|finish", r"""
+    Cue("event", "i've|i’ve|i have|we've|we’ve|we have", r"""
+(?:i|we)(?:['’]ve| have) <now><did>
+"""),
+    # What happened on a day that is past, whoever tells it.
+    Cue("event", "yesterday|last |ago|on the ", r"""
+(?!(?:you|who|which|that|what|it)\b)\w+ <past>[^.;?]{0,80}\b<gone>
+<gone>,? [^.;,?]{1,60}? <past>
+"""),
+    Cue("event", "ped|yed|ged|sed|hed|red|ned|ced|med|ded|paid|xed|ted|led|ved|sent|finish|down", r"""
 (?:he|she|they|it|<thing>)<have>(?: was| were| got)?(?: been)? <now><done>(?! (?:by default|functions?|off)\b)
 <name>(?:['’]s| has| have) <now><done>
 <name> <now>(?:called|sent|paid|arrived|signed|shipped|ordered|merged|cancell?ed)\b
 (?:has|have) <now>been <now><done>
 (?:is|are) (?:now |finally |all )finished\b
 """, agents=False),
-    Cue("event", "yesterday|today|this morning|this after|this even|last |day|:|-", r"""
+    Cue("event", "ped|yed|ged|sed|hed|red|ned|ced|med|ded|paid|xed|ted|led|ved|sent|down", r"""
+<thing> (?:was|were|has been|have been) <now><done>
+""", dated=True),
+    Cue("event", "yesterday|today|this morning|this after|this even|last |day|at |:|-", r"""
 (?:i|we|he|she|they|it|<name>|<thing>) <now><past>
 """, dated=True, agents=False),
     Cue("event", "angerufen|liefert|send|sandt|schickt|zahlt|wiesen|schrieben|schlossen|stellt|licht|kommen"
@@ -206,6 +252,8 @@ went live\b
 
 _DAY = r"""
 (?:yesterday|today|this (?:morning|afternoon|evening)|last (?:night|week|month|<day>)|on <day>)\b
+on the [0-9]{1,2}(?:st|nd|rd|th)\b
+at (?:noon|midnight|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b
 (?:heute|gestern|vorgestern|am (?:<tag>)|letzte[nrs]? (?:woche|nacht|<tag>))\b
 [0-9]{1,2}:[0-9]{2}\b
 [0-9]{4}-[0-9]{2}-[0-9]{2}\b
@@ -239,7 +287,8 @@ _NOT = r"""
 [没沒未別别]|不是|不要|ずに|ないで
 """
 _UNTIL = (
-    r"(?:when|once|until|till|before|as soon as|why|how|what|which|bis|bevor|sobald|warum|wie|was|worauf)\b"
+    r"(?:when|once|until|till|before|because|as soon as|why|how|what|which|weil|bis|bevor|sobald|warum"
+    r"|wie|was|worauf)\b"
 )
 _TO_COME = r"""
 (?:will|shall|going to|must|needs? to|have to|has to|wants?|plan(?:s|ning)?|tomorrow|next|almost|nearly)\b
@@ -286,6 +335,27 @@ def noticed(sentence: str, cues: Iterable[Cue]) -> Noticed | None:
     """What kind of thing the sentence tells, if it does. Quoted words and code are to be masked before."""
     cue = next((cue for cue in cues if _tells(cue, sentence)), None)
     return None if cue is None or _QUESTION.search(sentence) else cue.kind
+
+
+_WISHED = rf"""
+{_IF.strip()}
+{_MAYBE.strip()}
+(?:i(?:['’]d| would)|we(?:['’]d| would)|suggest\w*|propos\w+|pretend\w*|ich würde|wir würden|vorschlag\w*)\b
+"""
+
+
+def is_question(sentence: str) -> bool:
+    return _QUESTION.search(sentence) is not None
+
+
+def is_hypothetical(part: str) -> bool:
+    """Whether a wish, a guess or a condition stands in this part of a sentence."""
+    return _any_of(_WISHED).search(part) is not None
+
+
+def is_to_come(part: str) -> bool:
+    """Whether this part of a sentence is about what is planned, demanded or not so."""
+    return _any_of(_TO_COME).search(part) is not None or _any_of(_NOT).search(part) is not None
 
 
 @cache

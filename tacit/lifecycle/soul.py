@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Literal, NamedTuple
 
-from tacit.lifecycle.extract import sentences
 from tacit.lifecycle.review import reviewed
 from tacit.lifecycle.wisdom.likeness import stems
 from tacit.lifecycle.wisdom.lint import SOUL_TOKENS, soul_problems
@@ -23,6 +22,7 @@ from tacit.model.problems import Problem
 from tacit.text import tokens
 from tacit.text.lines import scan
 from tacit.text.sections import Section, named, sections, with_section
+from tacit.text.sentences import sentences
 from tacit.text.words import fold
 
 Role = Literal[
@@ -289,7 +289,7 @@ def _worded(
     asked, why = f"At most {room} tokens, headings included.\n\n{source}", ""
     for _ in range(2):
         try:
-            answer = chat.answer(SYSTEM, asked, max_tokens=_MOST_ANSWERED, seconds=_SECONDS)
+            answer = chat.answer(SYSTEM, asked, max_tokens=_MOST_ANSWERED, seconds=_SECONDS).text
         except ChatError as error:
             return "", f"{chat.name} gave no answer: {error}"
         text = _THINKING.sub("", answer).strip().removeprefix("```markdown").strip("`\n ")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias, get_args
@@ -15,8 +16,20 @@ from typing import Literal, TypeAlias, get_args
 SaidBy: TypeAlias = Literal["user", "agent", "system", "tool"]
 ChangeKind: TypeAlias = Literal["decision", "lesson", "event", "person", "procedure", "fact"]
 CHANGE_KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
-Trust: TypeAlias = Literal["owner", "agent", "other"]  # other: a guest, somebody in a group, a web page
+# Whose word it is, the most trusted first. other: a guest, somebody in a group; tool: what a tool gave back,
+# or what an agent said after it; web: the same of a tool that reads what strangers write.
+Trust: TypeAlias = Literal["owner", "agent", "other", "tool", "web"]
 TRUSTS: tuple[Trust, ...] = get_args(Trust)
+
+
+def lowest(trusts: Iterable[Trust]) -> Trust:
+    """What is made from several is trusted as little as the least of them."""
+    return max(trusts, key=TRUSTS.index, default="web")
+
+
+def is_trusted(trust: Trust) -> bool:
+    """Only the owner's and the agent's own words become knowledge without somebody looking at them."""
+    return trust in ("owner", "agent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +41,30 @@ class Said:
     text: str
     speaker: str = ""  # of a tool: its name
     at: datetime | None = None
+    trust: Trust = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One sealed conversation as it is learned from: without what tacit itself gave, and each turn with whose
+    word it is."""
+
+    transcript: str  # path in the home
+    session_id: str
+    session_key: str
+    agent: str
+    day: str  # on which it began, YYYY-MM-DD in the zone of the transcript
+    title: str
+    said: tuple[Said, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a home knows already, for who learns more."""
+
+    projects: Mapping[str, str] = field(default_factory=dict)  # names of a project → its slug
+    people: Mapping[str, str] = field(default_factory=dict)  # names of a person → the note's path
+    owners: tuple[str, ...] = ()  # names of the owner: no note is made about them
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +76,7 @@ class Source:
     role: SaidBy
     speaker: str = ""
     at: str = ""  # ISO 8601
+    transcript: str = ""  # path in the home; empty where it is not sealed yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +90,8 @@ class Change:
     kind: ChangeKind
     source: Source
     trust: Trust
+    extractor: str = ""  # name and version, where it is another than that of the set
+    also: tuple[str, ...] = ()  # further sources, as marks name them
 
     @property
     def line(self) -> str:
@@ -79,6 +119,29 @@ class ChangeSet:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", _digest([change.key for change in self.changes]))
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A whole file as it could be. Where the config does not say otherwise, somebody approves it first."""
+
+    path: str
+    old: str | None  # the text that it was made from; None: there was no such file
+    new: str
+    category: str  # by which the config says what becomes of it
+    reason: str
+    sources: tuple[str, ...]  # of the lines that are new, as marks name them
+    trust: Trust  # the lowest of what the new lines were made from
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A file that could lie elsewhere, byte for byte."""
+
+    path: str
+    to: str
+    category: str
+    reason: str
 
 
 def _digest(values: list[str | None] | list[str]) -> str:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.lifecycle.extract import LONGEST, extract, sentences, told
+from tacit.lifecycle.extract import extract, told
 from tacit.model.changes import Change, ChangeSet, Said
+from tacit.text.sentences import LONGEST, sentences
 from tests.hostile import hostile
 
 AT = datetime(2026, 2, 16, 18, 45, tzinfo=UTC)

@@ -74,7 +74,7 @@ def ask(chat: Chat, lessons: Sequence[str], likeness: Likeness) -> Answered:
 
 
 def _answer(chat: Chat, user: str) -> str:
-    return chat.answer(SYSTEM, user, max_tokens=_MOST_ANSWERED, seconds=_SECONDS)
+    return chat.answer(SYSTEM, user, max_tokens=_MOST_ANSWERED, seconds=_SECONDS).text
 
 
 def _numbered(lessons: Sequence[str]) -> str:

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tacit.lifecycle.extract import sentences
 from tacit.lifecycle.wisdom.likeness import ALIKE, Likeness, stems, telling
 from tacit.lifecycle.wisdom.lint import MOST_WORDS, details
 from tacit.lifecycle.wisdom.section import Entry
+from tacit.text.sentences import sentences
 from tacit.text.words import fold, unspaced
 
 _FEWEST_WORDS = 3

@@ -1,0 +1,115 @@
+"""What was learned from already, and what was condensed: `.tacit/runs.jsonl`.
+
+The commit is the receipt. A commit of learned lines names the transcript, its hash and the extractors in a
+trailer `Learned:`, and one that condenses names its periods in `Condensed:`. The file here is faster to read
+and also knows the conversations from which nothing came; when it is gone it is made anew from commits, and
+the worst that follows is that some conversations are read once more, which adds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from tacit.store.git import Git
+from tacit.store.home import Home
+from tacit.store.record import Record
+
+LEARNED, CONDENSED = "Learned", "Condensed"
+_FILE = "runs.jsonl"
+_LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
+
+
+class Run(NamedTuple):
+    """What became of one conversation."""
+
+    transcript: str
+    sha256: str
+    extractors: tuple[str, ...]  # labels of those that are done with it
+    failed: tuple[str, ...] = ()  # names of those that have to try again
+    why: str = ""
+
+
+class Runs:
+    def __init__(self, home: Home, git: Git) -> None:
+        self._home, self._git = home, git
+        self._record = Record(home.private, _FILE)
+
+    def learned(self) -> dict[str, Run]:
+        """By the path of the transcript, all that is done with it put together."""
+        found: dict[str, Run] = {}
+        for line in self._lines():
+            if (run := _run(line)) is not None:
+                before = found.get(run.transcript)
+                done = (*(before.extractors if before else ()), *run.extractors)
+                found[run.transcript] = run._replace(extractors=tuple(dict.fromkeys(done)))
+        return found
+
+    def condensed(self) -> dict[str, datetime]:
+        """Periods (`day 2026-11-17`, `week 2026-W46`, `month 2026-10`), each with when it was done last."""
+        return dict(_dated(line, "condensed") for line in self._lines() if "condensed" in line)
+
+    def pruned(self) -> datetime | None:
+        """When it was last looked at what may be pruned or archived."""
+        found = [_dated(line, "pruned")[1] for line in self._lines() if "pruned" in line]
+        return max(found, default=None)
+
+    def finish(self, run: Run, at: datetime) -> None:
+        self._add([{"at": at.isoformat(timespec="seconds"), **run._asdict()}])
+
+    def condense(self, periods: Iterable[str], at: datetime, *, pruned: bool = False) -> None:
+        when = at.isoformat(timespec="seconds")
+        self._add([{"at": when, "condensed": period} for period in periods])
+        if pruned:
+            self._add([{"at": when, "pruned": True}])
+
+    def _lines(self) -> list[dict[str, Any]]:
+        if not (self._home.private / _FILE).exists():
+            self._add(list(self._told_by_commits()))
+        return self._record.lines()
+
+    def _add(self, lines: list[dict[str, Any]]) -> None:
+        with self._record.adding() as add:
+            for line in lines:
+                add(line)
+
+    def _told_by_commits(self) -> Iterator[dict[str, Any]]:
+        if not self._git.directory.is_dir() or self._git.head() is None:
+            return
+        form = f"--format=at: %cI%n%(trailers:key={LEARNED},key={CONDENSED})"
+        told = self._git.run("log", "--reverse", form, timeout=300).decode("utf-8", "replace")
+        at = ""
+        for line in told.splitlines():
+            key, _, value = line.partition(": ")
+            if key == "at":
+                at = value
+            elif key == LEARNED and len(parts := value.split()) == 3:
+                yield {"at": at, **Run(parts[0], parts[1], tuple(parts[2].split(",")))._asdict()}
+            elif key == CONDENSED and value:
+                yield {"at": at, "condensed": value.strip()}
+
+
+def learned_trailer(run: Run) -> str:
+    return f"{LEARNED}: {run.transcript} {run.sha256} {','.join(run.extractors)}"
+
+
+def _dated(line: Mapping[str, Any], key: str) -> tuple[str, datetime]:
+    try:
+        at = datetime.fromisoformat(str(line.get("at")))
+    except ValueError:
+        at = _LONG_AGO
+    return str(line[key]), at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _run(said: Mapping[str, Any]) -> Run | None:
+    try:
+        return Run(
+            str(said["transcript"]),
+            str(said["sha256"]),
+            tuple(map(str, said["extractors"])),
+            tuple(map(str, said.get("failed", ()))),
+            str(said.get("why", "")),
+        )
+    except (KeyError, TypeError):
+        return None
