@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import NamedTuple
@@ -42,9 +42,37 @@ def offer(home: Home, proposal: ChangeSet) -> str | None:
     return None
 
 
+def take(home: Home, proposal: ChangeSet) -> None:
+    """It is taken up, or no longer needed."""
+    with (
+        locked(home.private / "proposals.lock", 5.0),
+        Tree(home.private).folder(f"{_FOLDER}/x") as (directory, _),
+        suppress(FileNotFoundError),
+    ):
+        os.unlink(_name(proposal), dir_fd=directory)
+
+
 def waiting(home: Home) -> list[ChangeSet]:
     """All that can be read, oldest first."""
     return sorted(_readable(home), key=lambda one: (one.made_at, one.id))
+
+
+def drop(home: Home, is_meant: Callable[[ChangeSet, Change], bool]) -> int:
+    """Changes that are meant wait no more. The rest of a set stays; how many went."""
+    gone = 0
+    with locked(home.private / "proposals.lock"):
+        tree = Tree(home.private)
+        for proposal in waiting(home):
+            kept = tuple(change for change in proposal.changes if not is_meant(proposal, change))
+            if len(kept) == len(proposal.changes):
+                continue
+            gone += len(proposal.changes) - len(kept)
+            old = f"{_FOLDER}/{_name(proposal)}"
+            if kept:
+                fresh = replace(proposal, changes=kept)
+                tree.put(f"{_FOLDER}/{_name(fresh)}", json.dumps(asdict(fresh), indent=1).encode())
+            tree.remove(old, digest(tree.read(old)))
+    return gone
 
 
 def _readable(home: Home, session: str = "") -> Iterator[ChangeSet]:
@@ -120,7 +148,8 @@ def _read(home: Home, name: str) -> ChangeSet | None:
 
 
 def _change(stored: dict[str, object]) -> Change:
-    change = Change(**{**stored, "source": Source(**stored["source"])})  # type: ignore[arg-type]
+    more = {"source": Source(**stored["source"]), "also": tuple(stored.get("also", ()))}  # type: ignore[arg-type]
+    change = Change(**{**stored, **more})  # type: ignore[arg-type]
     if change.kind not in CHANGE_KINDS or change.trust not in TRUSTS:
         raise ValueError(change.kind)
     return change
