@@ -1,0 +1,177 @@
+"""Days, weeks and months are condensed once, in order, and caught up with."""
+
+from __future__ import annotations
+
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tacit.lifecycle.condense.plan import plan
+from tacit.memory.condensing import condense, due_periods
+from tacit.memory.lifecycle import condense_due, run_all
+from tacit.store.home import Home
+from tacit.store.trust import trust
+from tests.conftest import GitLog
+from tests.memory.lifecycle.life import MEMORY, Life
+
+DECIDED = "We decided to fire the big plates at 1,215 degrees."
+JOURNAL = "knowledge/journal/2026-03-02.md"
+
+
+def test_a_day_is_condensed_after_its_time_and_once(life: Life, git_log: GitLog) -> None:
+    life.talk(DECIDED, ("agent", "I moved the launch to Saturday and told Noor about the plates."))
+    assert due_periods(life.memory) == []
+    life.now = datetime(2026, 3, 2, 23, 1, tzinfo=UTC)
+    done = condense_due(life.memory)
+    assert done.periods == ("day 2026-03-02",)
+    assert "### Summary" in life.text(JOURNAL)
+    assert git_log("-1")[0].trailer("Condensed") == ["day 2026-03-02"]
+    before, commits = life.text(JOURNAL), len(git_log())
+    life.pass_time(minutes=5)
+    assert condense_due(life.memory).periods == ()
+    (life.root / ".tacit/runs.jsonl").unlink()  # then the commits tell
+    assert "day 2026-03-02" in life.memory.runs.condensed()
+    assert condense_due(life.memory).periods == ()
+    assert (life.text(JOURNAL), len(git_log())) == (before, commits)
+
+
+def test_days_off_are_caught_up_with_the_oldest_first(life: Life) -> None:
+    for _ in range(3):
+        life.talk(DECIDED.replace("1,215", f"1,2{life.now.day}"))
+        life.now = (life.now + timedelta(days=1)).replace(hour=9)
+    life.pass_time(days=20)
+    done = condense_due(life.memory)
+    days = [period for period in done.periods if period.startswith("day")]
+    assert days == ["day 2026-03-02", "day 2026-03-03", "day 2026-03-04"]
+    assert "week 2026-W10" in done.periods
+
+
+def test_a_conversation_that_ends_after_the_condensation_is_taken_in(life: Life) -> None:
+    life.talk(DECIDED)
+    life.now = datetime(2026, 3, 2, 22, 50, tzinfo=UTC)
+    memory = life.memory
+    session = memory.session(session_id="late", started=life.now)
+    session.message("user", "We agreed that Noor gets the key for the shop in April.")
+    life.now = datetime(2026, 3, 2, 23, 5, tzinfo=UTC)
+    condense_due(life.memory)
+    assert "Noor" not in life.text(JOURNAL)
+    life.pass_time(minutes=20)
+    session.end()
+    condense_due(life.memory)
+    assert "Noor" in life.text(JOURNAL)
+
+
+def test_a_dry_run_shows_what_would_be_and_does_nothing(life: Life, git_log: GitLog) -> None:
+    life.talk(DECIDED)
+    life.pass_time(days=1)
+    memory = life.memory
+    commits = len(git_log())
+    done = condense(memory, due_periods(memory), prune=True, archive=True, dry_run=True)
+    assert [edit.path for edit in done.edits] == [JOURNAL]
+    assert not (life.root / JOURNAL).exists()
+    assert len(git_log()) == commits
+    assert due_periods(life.memory)
+
+
+def test_old_journal_pages_move_to_the_archive_and_can_be_brought_back(life: Life) -> None:
+    old = "knowledge/journal/2025-06-01.md"
+    (life.root / old).parent.mkdir(parents=True, exist_ok=True)
+    (life.root / old).write_text("# A day\n\n- long ago\n")
+    life.memory.commit()
+    done = condense(life.memory, [], prune=False, archive=True)
+    assert not (life.root / old).exists()
+    assert life.text("archive/journal/2025-06-01.md") == "# A day\n\n- long ago\n"
+    life.memory.history.undo(done.commits[-1])
+    assert life.text(old) == "# A day\n\n- long ago\n"
+
+
+def test_nothing_that_guides_or_is_young_or_linked_is_ever_evicted(life: Life) -> None:
+    pages = {
+        "knowledge/reference/unused.md": "# Unused\n",
+        "knowledge/reference/pinned.md": "---\npinned: true\n---\n\n# Pinned\n",
+        "knowledge/reference/linked.md": "# Linked\n",
+        "knowledge/people/ines.md": "# Ines\n\nSee [[linked]].\n",
+    }
+    for path, text in pages.items():
+        (life.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (life.root / path).write_text(text)
+    life.memory.commit()
+    life.pass_time(days=400)
+    done = condense(life.memory, [], prune=False, archive=True)
+    targets = {draft.target for draft in done.drafts}
+    assert "knowledge/reference/unused.md" in targets
+    assert not targets & {"knowledge/reference/pinned.md", "knowledge/reference/linked.md", MEMORY}
+    assert not any(target.startswith(("knowledge/identity/", "topics/")) for target in targets)
+    assert (life.root / "knowledge/reference/unused.md").exists()  # it waits for a review
+
+
+def test_a_note_that_somebody_edits_meanwhile_is_left_and_the_rewrite_waits(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life.set("review: {memory: auto}")
+    note = life.root / MEMORY
+    note.write_text(note.read_text() + "".join(f"- 2026-01-01: entry {n} of many\n" for n in range(210)))
+    life.memory.commit()
+    real = plan
+
+    def planned(*given: object, **more: object) -> object:
+        found = real(*given, **more)  # type: ignore[arg-type]
+        note.write_text(note.read_text() + "- 2026-03-02: by hand, just now\n")
+        return found
+
+    monkeypatch.setattr("tacit.memory.condensing.plan", planned)
+    done = condense(life.memory, [], prune=True, archive=False)
+    assert "by hand, just now" in life.text()
+    assert MEMORY in {draft.target for draft in done.drafts}
+
+
+def test_pruning_by_policy_loses_nothing(life: Life) -> None:
+    life.set("review: {memory: auto}")
+    note = life.root / MEMORY
+    note.write_text(note.read_text() + "".join(f"- 2026-01-01: entry {n} of many\n" for n in range(210)))
+    life.memory.commit()
+    condense(life.memory, [], prune=True, archive=False)
+    kept = life.text() + life.text("archive/memory/2026-03.md")
+    assert all(f"entry {number} of many" in kept for number in range(210))
+    assert life.text().count("\n") <= 200
+
+
+def test_two_machines_with_one_remote_condense_a_day_once(life: Life, tmp_path: Path) -> None:
+    remote = tmp_path / "remote.git"
+    subprocess.run(["git", "init", "-q", "--bare", str(remote)], check=True)
+    life.set(f"git: {{auto_push: true, remote: '{remote}'}}")
+    life.talk(DECIDED)
+    life.memory.commit()
+    other = Life(tmp_path / "other", life.now)
+    subprocess.run(["cp", "-r", str(life.root), str(other.root)], check=True)
+    trust(Home(other.root))
+    (other.root / ".tacit/machine").unlink(missing_ok=True)
+    for one in (life, other):
+        one.now = datetime(2026, 3, 2, 23, 30, tzinfo=UTC)
+    assert condense_due(life.memory).periods == ("day 2026-03-02",)
+    done = condense_due(other.memory)
+    assert done.periods == ()
+    assert not (other.root / JOURNAL).exists()
+    remote.rename(tmp_path / "gone.git")
+    other.pass_time(days=1)
+    other.talk("We decided to close on Mondays from April on.")
+    other.pass_time(days=1)
+    assert "could not be asked" in condense_due(other.memory).waiting
+
+
+def test_everything_that_is_due_runs_in_one_call_and_a_second_changes_nothing(
+    life: Life, git_log: GitLog
+) -> None:
+    life.talk(DECIDED)
+    life.pass_time(days=10)
+    done = run_all(life.memory)
+    assert done.learnt is not None
+    assert len(done.learnt.added) == 1
+    assert done.summed is not None
+    assert "day 2026-03-02" in done.summed.periods
+    commits = len(git_log())
+    again = run_all(life.memory)
+    assert not again.changed
+    assert len(git_log()) == commits

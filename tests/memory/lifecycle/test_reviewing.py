@@ -1,0 +1,171 @@
+"""Drafts wait, are looked at, and happen or go."""
+
+from __future__ import annotations
+
+import pytest
+
+from tacit.errors import DraftRefused, TacitError, UsageError
+from tacit.lifecycle.apply import lines_of
+from tacit.memory import reviewing
+from tacit.memory.learning import learn_pending, text_draft
+from tacit.model.review import Draft
+from tests.conftest import GitLog
+from tests.memory.lifecycle.life import GROUP, MEMORY, Life
+
+SAID = "We decided to open the shop at nine."
+
+
+def guest(life: Life) -> Draft:
+    life.talk(SAID, key=GROUP, speaker="Guest")
+    learn_pending(life.memory)
+    (draft,) = life.memory.reviews.waiting()
+    return draft
+
+
+def rewrite(life: Life, new: str) -> Draft:
+    memory = life.memory
+    memory.commit()
+    base = (life.root / MEMORY).read_bytes()
+    draft = memory.reviews.propose(
+        text_draft(memory, MEMORY, base, new, category="memory", reason="shorter", sources=())
+    )
+    assert draft is not None
+    return draft
+
+
+def test_an_approval_adds_the_lines_and_records_who_when_and_which_words(life: Life, git_log: GitLog) -> None:
+    draft = guest(life)
+    sha = life.memory.reviews.sha_of(draft)
+    done = reviewing.approve(life.memory, draft.id, "Ines")
+    assert any("nine" in line for line in life.lines())
+    assert life.memory.reviews.waiting() == []
+    approved = next(one for one in life.memory.reviews.decisions() if one.what == "approved")
+    assert (approved.by, approved.sha256, approved.draft) == ("Ines", sha, draft.id)
+    assert git_log("-1")[0].name == done.commit
+    assert git_log("-1")[0].trailer("Approved-by") == ["Ines"]
+
+
+def test_what_was_rejected_changes_nothing_and_does_not_come_again(life: Life) -> None:
+    draft = guest(life)
+    before = life.text()
+    reviewing.reject(life.memory, draft.id, "Ines", "no")
+    (life.root / ".tacit/runs.jsonl").write_text("")  # as if it had never been read
+    learn_pending(life.memory)
+    assert life.memory.reviews.waiting() == []
+    assert life.text() == before
+
+
+def test_an_approval_is_taken_back_by_one_command_and_the_record_stays(life: Life) -> None:
+    draft = guest(life)
+    before = life.text()
+    done = reviewing.approve(life.memory, draft.id, "Ines")
+    life.memory.history.undo(done.commit)
+    assert life.text() == before
+    assert [one.id for one in life.memory.reviews.waiting()] == [draft.id]
+    assert "approved" in [one.what for one in life.memory.reviews.decisions()]
+
+
+def test_lines_are_added_to_the_note_as_it_is_when_somebody_says_yes(life: Life) -> None:
+    draft = guest(life)
+    note = life.root / MEMORY
+    note.write_text(note.read_text() + "\n- 2026-03-03: by hand\n")
+    reviewing.approve(life.memory, draft.id, "Ines")
+    assert "by hand" in life.text()
+    assert "nine" in life.text()
+
+
+def test_a_rewrite_of_a_note_that_changed_is_refused_and_can_be_rebased(life: Life) -> None:
+    text = life.text() + "\n- 2026-01-01: one\n" + "\n" * 5 + "- 2026-01-02: two\n"
+    (life.root / MEMORY).write_text(text)
+    draft = rewrite(life, text.replace("- 2026-01-01: one\n", "- 2026-01-01: ONE\n"))
+    (life.root / MEMORY).write_text(text + "- 2026-03-03: by hand\n")
+    with pytest.raises(DraftRefused, match="rebase"):
+        reviewing.approve(life.memory, draft.id, "Ines")
+    assert "ONE" not in life.text()
+    reviewing.rebase(life.memory, draft.id, "Ines")
+    reviewing.approve(life.memory, draft.id, "Ines")
+    assert "ONE" in life.text()
+    assert "by hand" in life.text()
+
+
+def test_a_rebase_that_meets_a_hand_edit_in_the_same_place_is_refused(life: Life) -> None:
+    text = life.text() + "\n- 2026-01-01: one\n"
+    (life.root / MEMORY).write_text(text)
+    draft = rewrite(life, text.replace("one", "ONE"))
+    (life.root / MEMORY).write_text(text.replace("one", "mine"))
+    with pytest.raises(DraftRefused, match="same place"):
+        reviewing.rebase(life.memory, draft.id, "Ines")
+    assert "mine" in life.text()
+
+
+def test_what_a_draft_takes_out_of_memory_goes_to_the_archive(life: Life) -> None:
+    text = life.text() + "\n- 2026-01-01: one of long ago\n- 2026-01-02: two\n"
+    (life.root / MEMORY).write_text(text)
+    draft = rewrite(life, text.replace("- 2026-01-01: one of long ago\n", ""))
+    reviewing.approve(life.memory, draft.id, "Ines")
+    assert "long ago" not in life.text()
+    assert "one of long ago" in life.text("archive/memory/2026-03.md")
+
+
+def test_an_owners_policy_asks_for_one_of_the_approvers(life: Life) -> None:
+    life.set("review: {lessons: owner, approvers: [Ines]}")
+    life.talk("Lesson learned: never open the kiln above 100 degrees.")
+    learn_pending(life.memory)
+    (draft,) = life.memory.reviews.waiting()
+    with pytest.raises(DraftRefused, match="approvers"):
+        reviewing.approve(life.memory, draft.id, "somebody")
+    reviewing.approve(life.memory, draft.id, "ines")
+    assert "kiln" in life.text()
+
+
+def test_an_edited_draft_is_what_is_approved(life: Life) -> None:
+    draft = guest(life)
+    file = life.root / life.memory.reviews.path_of(draft)
+    reviewing.edit(life.memory, draft.id, file.read_text().replace("nine", "ten"), "Ines")
+    reviewing.approve(life.memory, draft.id, "Ines")
+    assert "ten" in life.text()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("trust: other", "trust: owner"),
+        ("policy: review", "policy: auto"),
+        ("## knowledge/memory/MEMORY.md", "## somewhere"),
+        ("draft: lines", "draft: bomb"),
+    ],
+)
+def test_an_edit_may_not_make_it_another_draft(life: Life, old: str, new: str) -> None:
+    draft = guest(life)
+    file = life.root / life.memory.reviews.path_of(draft)
+    before = file.read_text()
+    assert old in before
+    with pytest.raises(DraftRefused):
+        reviewing.edit(life.memory, draft.id, before.replace(old, new), "Ines")
+    assert file.read_text() == before
+
+
+@pytest.mark.parametrize(
+    "path", ["../evil.md", ".git/config.md", "raw/conversations/x.md", "memory-config.yaml.md", "/etc/x.md"]
+)
+def test_a_draft_cannot_reach_anything_but_notes(life: Life, path: str) -> None:
+    draft = guest(life)
+    file = life.root / life.memory.reviews.path_of(draft)
+    file.write_text(file.read_text().replace("## knowledge/memory/MEMORY.md", f"## {path}"))
+    with pytest.raises(TacitError, match=r"not a note|refused|cannot be approved"):
+        reviewing.approve(life.memory, draft.id, "Ines")
+    assert not (life.root / path.lstrip("/")).exists() or path.startswith("/")
+    assert [one.id for one in life.memory.reviews.waiting()] == [draft.id]
+
+
+def test_a_file_in_drafts_that_is_none_is_a_problem_and_stops_nothing(life: Life) -> None:
+    draft = guest(life)
+    (life.root / "drafts/thoughts.md").write_text("# My thoughts\n")
+    assert [one.id for one in life.memory.reviews.waiting()] == [draft.id]
+    assert "thoughts" in life.memory.reviews.problems()[0].where
+    with pytest.raises(UsageError, match="thoughts"):
+        life.memory.reviews.find("thoughts")
+
+
+def test_the_cap_counts_the_same_lines_everywhere(life: Life) -> None:
+    assert lines_of("a\nb") == lines_of("a\nb\n") == 2
