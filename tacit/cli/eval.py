@@ -15,6 +15,17 @@ As JSON: {"budgets": [TOKENS], "all": S, "categories": {NAME: S}, "notices": {CO
 {"questions", "unanswerable", "compiled": {TOKENS: M}, "recent": {TOKENS: M}, "bm25": {TOKENS: M}} and M is
 {"recall", "any", "tokens", "over"}, for compiled also {"p50 ms", "p95 ms", "false strong", "injected"}.
 Shares go from 0 to 1; null is a share of nothing. Categories are filled by --by-category.
+
+With --extractors the rules that learn from conversations are held against a key of what a careful person
+would note: of the sample's conversations, or with --key of your own home's. A line is right if the key has
+it; a line that the key lacks, or that says again what another line said, is wrong. "odd" and "even" are the
+two halves of the conversations. The rules were tuned by what they missed in the odd ones, but by somebody who
+had read both; the even half shows overfitting and is no blind test. As JSON: {"all": {EXTRACTOR:
+{"wanted", "found", "recall", "lines", "right", "precision", "missed", "mistaken"}}, "odd": …, "even": …}.
+
+With --searchable the sample's conversations are learned from, and questions about them are compiled as turns,
+once with only what was learned to search, once with only the conversations, once with both. As JSON:
+{"budgets": [TOKENS], "knowledge": S, "transcripts": S, "both": S}.
 """
 
 from __future__ import annotations
@@ -25,8 +36,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tacit.app import open_home
+from tacit.cli import eval_lifecycle as lifecycle
 from tacit.cli import output
 from tacit.cli.dispatch import home_option, json_option, quiet_option
+from tacit.cli.eval_lifecycle import as_json
 from tacit.errors import UsageError
 from tacit.evaluation.budgets import WAYS, At, Measured, Summary, Way, measure_home, measure_set
 from tacit.evaluation.budgets import summary as summary_at
@@ -42,7 +55,7 @@ _MODES = {"hybrid": {}, "words": {"vector_weight": 0}, "vectors": {"bm25_weight"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "what", nargs="+", type=Path, metavar="WHAT", help="a folder, or a file with questions"
+        "what", nargs="*", type=Path, metavar="WHAT", help="a folder, or a file with questions"
     )
     parser.add_argument(
         "--mode", choices=_MODES, default="hybrid", help="rank by both sides or by one (default: hybrid)"
@@ -69,6 +82,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TOKENS,…",
         help="measure the evidence in prompts of these sizes, such as 512,1024,2048,4096,8192",
     )
+    lifecycle.arguments(parser, instead)
     instead.add_argument(
         "--calibrate", action="store_true", help="fit the constants of relevance and print them as JSON"
     )
@@ -78,6 +92,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.extractors or options.key:
+        return lifecycle.extractors(options)
+    if options.searchable:
+        return lifecycle.searchable(options)
+    if not options.what:
+        raise UsageError("Name a folder or a file with questions, or use --extractors or --searchable.")
     settings = {**_MODES[options.mode], **_settings(options.settings)}
     if options.calibrate:
         return _calibrate(options, settings)
@@ -186,8 +206,8 @@ def _at_budgets(options: argparse.Namespace, settings: dict[str, object]) -> int
         output.dump(
             {
                 "budgets": budgets,
-                "all": _as_json(total),
-                "categories": {name: _as_json(one) for name, one in categories.items()},
+                "all": as_json(total),
+                "categories": {name: as_json(one) for name, one in categories.items()},
                 "notices": dict(sorted(noticed.items())),
             }
         )
@@ -215,21 +235,6 @@ def _measure(options: argparse.Namespace, settings: dict[str, object]) -> list[M
                 memory = open_home(options.home, recover=False)
                 measured += measure_home(memory, wanted, options.budgets, tick)
     return measured
-
-
-def _as_json(summary: Summary) -> dict[str, object]:
-    ways: dict[str, object] = {
-        way: {str(budget): _numbers(way, at) for budget, at in row.items()}
-        for way, row in summary.ways.items()
-    }
-    return {"questions": summary.questions, "unanswerable": summary.unanswerable, **ways}
-
-
-def _numbers(way: Way, at: At) -> dict[str, float | None]:
-    found = {"recall": at.recall, "any": at.part, "tokens": at.tokens, "over": at.over}
-    if way == "compiled":
-        found |= {"p50 ms": at.p50, "p95 ms": at.p95, "false strong": at.strong, "injected": at.injected}
-    return found
 
 
 def _rows(summary: Summary) -> Iterator[list[str]]:

@@ -120,7 +120,7 @@ class Compiler:
     session, so that no conversation is left out as the one that goes on."""
 
     def __init__(self, memory: Memory, folder: Path) -> None:
-        gate = gate_of(memory.home, memory.config, parts_of(memory.config))
+        gate = gate_of(memory.home, memory.config, parts_of(memory.config, memory.home))
         self._compiler = ContextCompiler(Home(folder), memory.config, gate, memory.profile_of)
         self._view = _Once(memory)
         self._now = memory.moment()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import tacit as product
 from tacit.cli.dispatch import dispatch
 from tests.conftest import Ran, Tacit
 from tests.evaluation.tiny import messages, questions, write, write_lines
@@ -260,7 +261,7 @@ def test_cli_eval_does_not_change_the_settings_of_a_home(sample: Path, here: Her
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "required"),
+        ((), "Name a folder"),
         (("--mode", "magic"), "invalid choice: 'magic'"),
         (("--strong", "very"), "invalid float value: 'very'"),
         (("--set", "reranker"), "--set takes KEY=VALUE, not 'reranker'"),
@@ -321,3 +322,64 @@ def test_cli_eval_of_no_questions_is_empty(pottery: Path, here: Here) -> None:
     (pottery / "queries.jsonl").write_text("")
     rows = json.loads(here(pottery, "--json", "--mode", "words").stdout)
     assert rows["all"]["questions"] == 0
+
+
+# What is learned
+
+
+def test_cli_eval_measures_the_extractors_on_the_sample(here: Here) -> None:
+    done = here("--extractors", "--json")
+    found = json.loads(done.stdout)
+    assert done.code == 0
+    assert list(found) == ["all", "odd", "even"]
+    assert list(found["all"]) == ["decisions", "lessons", "people", "procedures", "facts", "journal"]
+    for name, row in found["all"].items():
+        assert row["wanted"] == found["odd"][name]["wanted"] + found["even"][name]["wanted"]
+        assert row["found"] + len(row["missed"]) == row["wanted"]
+        assert row["right"] + len(row["mistaken"]) == row["lines"]
+
+
+def test_cli_eval_measures_the_extractors_on_a_home_by_its_own_key(
+    here: Here, tmp_path: Path, tacit: Tacit
+) -> None:
+    home = tmp_path / "home"
+    memory = product.init(home)
+    with memory.session("agent:main:main", session_id="ses_1") as session:
+        session.message("user", "We decided to close the shop at six.")
+        session.message("user", "The gate code is 4471.")
+    key = tmp_path / "key.yaml"
+    key.write_text("ses_1:\n  decisions: {wanted: [[1, close, six]]}\n  facts: {wanted: [[2, 4472]]}\n")
+    found = json.loads(here("--extractors", "--key", key, "--json", home=home).stdout)["all"]
+    assert (found["decisions"]["recall"], found["decisions"]["precision"]) == (1.0, 1.0)
+    assert found["facts"]["missed"] == ["ses_1#2 4472"]
+    assert found["facts"]["mistaken"] == ["ses_1#2 The gate code is 4471."]
+    shown = here("--extractors", "--key", key, home=home)
+    assert "decisions" in shown.stdout
+    assert "100 %" in shown.stdout
+
+
+def test_cli_eval_says_what_is_wrong_with_a_key(here: Here, tmp_path: Path, home: Path) -> None:
+    product.init(home)
+    key = tmp_path / "key.yaml"
+    assert "cannot be read" in here("--extractors", "--key", key, home=home).stderr
+    key.write_text("a: [")
+    assert "cannot be read" in here("--extractors", "--key", key, home=home).stderr
+    key.write_text("- a")
+    assert "is no key" in here("--extractors", "--key", key, home=home).stderr
+    key.write_text("a: {}")
+    done = here("--extractors", "--key", key, home=home)
+    assert (done.code, "names no conversation" in done.stderr) == (2, True)
+
+
+def test_cli_eval_without_anything_to_measure_says_what_there_is(here: Here) -> None:
+    done = here()
+    assert done.code == 2
+    assert "--extractors" in done.stderr
+
+
+def test_cli_eval_measures_what_prompts_hold_by_what_may_be_searched(here: Here) -> None:
+    done = here("--searchable", "knowledge", "--json")
+    found = json.loads(done.stdout)
+    assert list(found) == ["budgets", "knowledge"]
+    assert found["knowledge"]["questions"] >= 25
+    assert found["knowledge"]["compiled"]["2048"]["recall"] >= 0.3
