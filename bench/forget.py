@@ -40,7 +40,7 @@ def _hide(home: Path, count: int) -> None:
             session.message("user", f"Number {number}: the {SECRET} is mine")
             session.message("agent", "Noted.")
     memory.write("knowledge/people/heron.md", f"# Heron\n\n- {SECRET}\n- tea\n", replacing=None)
-    memory.work()
+    memory.commit()
     memory.search("heron")
     memory.searcher.close()
 

@@ -54,7 +54,7 @@ def from_sample(root: Path) -> tacit.Memory:
             if turn.role:
                 session.message(turn.role, turn.text, turn.at, turn.speaker)
         session.end(conversation.ended)
-    memory.work()
+    memory.commit()
     return memory
 
 
@@ -71,7 +71,7 @@ def with_transcripts(count: int) -> Path:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
             file.chmod(0o400)
-        memory.work()  # takes in sealed transcripts that it finds: one commit each, with their hashes
+        memory.commit()  # takes in sealed transcripts that it finds: one commit each, with their hashes
         making.rename(root)
     return root
 

@@ -21,9 +21,11 @@ from bench.corpus import Question
 from bench.index import MANY, NOTES, searcher_of
 from bench.pairs import Measured, Timed, paired
 from bench.processes import BARE, TACIT, process
+from tacit.app import load_config, parts_of
 from tacit.index.opening import open_index
 from tacit.model.search import Found
 from tacit.search.searcher import Searcher
+from tacit.store.home import Home
 
 _SIZES = (440, 4_400, MANY)  # notes; they have about 1,000, 10,000 and 100,000 passages
 _MANY_HITS = 60  # as many as a compiled turn asks for
@@ -50,6 +52,7 @@ class Asked(NamedTuple):
 def measure(folder: Path) -> list[Measured]:
     del folder  # nothing is written
     found = [measured for notes in _SIZES for measured in _warm(notes)]
+    found += [spreading(corpus.indexed(notes), corpus.questions(notes)) for notes in _SIZES[:2]]
     _print_right()
     return [*found, _one_shot()]
 
@@ -82,6 +85,30 @@ def _warm(notes: int) -> list[Measured]:
     searcher.close()
     bare.close()
     return found
+
+
+def spreading(home: Path, questions: Sequence[Question]) -> Measured:
+    """The same questions, with and without the notes that links lead to; half of the notes have a link."""
+    parts = parts_of(load_config(Home(home)).config)
+    without, with_links = (
+        Searcher(Home(home), replace(parts, spreading=weight)) for weight in (0.0, parts.spreading)
+    )
+    reached = sum(any(hit.why.linked for hit in ask(with_links, one).hits) for one in questions)
+    floor, ours = (_Ours(searcher, questions, 10, True) for searcher in (without, with_links))
+    measured = paired(
+        f"query: {with_links.update().report.unchanged:,} notes, one hop along links",
+        "without it",
+        floor.once,
+        ours.once,
+        samples=2 * len(questions),
+        aim=1.2,
+        warm=len(questions),
+    )
+    without.close()
+    with_links.close()
+    return replace(
+        measured, remark=f"a linked note among the hits of {reached} of {len(questions)} questions"
+    )
 
 
 def ask(searcher: Searcher, question: Question, limit: int = 10, snippets: bool = True) -> Found:

@@ -103,7 +103,7 @@ class AsyncMemory:
         return await self._run(lambda memory: memory.find(query, scope, limit))
 
     async def remember(
-        self, text: str, to: str = "journal", *, session_key: str = "agent:main:main"
+        self, text: str, to: str = "journal", *, session_key: str | None = "agent:main:main"
     ) -> Remembered:
         return await self._run(lambda memory: memory.remember(text, to, session_key=session_key))
 
@@ -116,6 +116,9 @@ class AsyncMemory:
 
     async def work(self) -> Worked:
         return await self._run(lambda memory: memory.work())
+
+    async def commit(self) -> Worked:
+        return await self._run(lambda memory: memory.commit())
 
     async def close(self) -> None:
         """Wait for what was begun. Sessions that are open stay so, for whoever goes on with them."""

@@ -284,7 +284,9 @@ def remember(served: Served, body: Body) -> Json:
     body = _of_host(body)
     profile = _profile(served, _who(body))
     text, to, holds_slot = _text(body, "text"), _text(body, "to"), body.get("holds_slot") is True
-    return keep_line(served.memory, text, to, profile, holds_slot=holds_slot)._asdict()
+    by_owner = not _names_session(body)
+    done = keep_line(served.memory, text, to, profile, holds_slot=holds_slot, by_owner=by_owner)
+    return done._asdict()
 
 
 def why(served: Served, body: Body) -> Json:

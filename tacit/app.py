@@ -9,15 +9,17 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tacit import config as configuration
 from tacit.config import Config, Files, Loaded, Workspace
 from tacit.config.edit import with_word
+from tacit.config.keys import flatten
 from tacit.config.workspaces import with_workspace
 from tacit.embed.protocol import Embedder, EmbedderError
 from tacit.errors import ConfigError, TacitError, UsageError
 from tacit.memory import Memory
+from tacit.model.spending import Limits, Spent
 from tacit.search.parts import Parts, Reranker
 from tacit.store import files, setup
 from tacit.store.home import CONFIG, Home, locate
@@ -28,10 +30,15 @@ from tacit.store.workspaces import Workspaces
 if TYPE_CHECKING:
     from tacit.lifecycle.wisdom.likeness import Vectors
     from tacit.llm.chat import Chat
-    from tacit.llm.tiers import Tier
+    from tacit.llm.items import Ask
+    from tacit.llm.recorded import Tape
+    from tacit.store.ledger import Ledger, LedgerMeter
     from tacit.watch.gate import GatedActivator
     from tacit.workspace import Place
 
+# Set for programs that tacit itself starts: what they say is neither kept nor learned.
+WORKER = "TACIT_WORKER"
+EMBED = "embed"  # as a task of the ledger
 _OPENCLAW = "~/.openclaw/workspace"  # where OpenClaw keeps the one of its first agent
 
 
@@ -55,9 +62,21 @@ def open_home(home: str | os.PathLike[str] | None = None, *, recover: bool = Tru
 
 def memory_of(home: Home, config: Config, now: Callable[[], datetime]) -> Memory:
     """With the parts that the config names. Nothing is loaded before it is used."""
-    parts = parts_of(config)
+    if os.environ.get(WORKER):
+        config = replace(config, capture=replace(config.capture, enabled=False))
+    parts = parts_of(config, home)
     gate = gate_of(home, config, parts)
-    return Memory(home, config, zone=zone_of(config), now=now, parts=parts, gate=gate)
+
+    return Memory(
+        home,
+        config,
+        zone=zone_of(config),
+        now=now,
+        parts=parts,
+        gate=gate,
+        chat=lambda task: chat_for(config, task, home),
+        ask=lambda task: ask_for(config, task, home),
+    )
 
 
 def recover_quietly(memory: Memory) -> None:
@@ -149,21 +168,24 @@ def load_config(home: Home) -> Loaded:
     )
 
 
-def parts_of(config: Config) -> Parts:
-    """What to search with."""
+def parts_of(config: Config, home: Home | None = None) -> Parts:
+    """What to search with. `home`: whose ledger counts the calls of a model that is reached by network."""
     wanted = config.search
 
     def embedder() -> Embedder | None:
-        from tacit.embed.choose import choose  # ssl and json, for the models that are reached by network
+        from tacit.embed.choose import choose, is_remote  # ssl and json, for models reached by network
 
-        return choose(wanted.embedding_model, wanted.embedding_dimensions, os.environ)
+        meter = None
+        if home is not None and is_remote(wanted.embedding_model):
+            meter = meter_of(config, home, EMBED, wanted.embedding_model, strict=False)
+        return choose(wanted.embedding_model, wanted.embedding_dimensions, os.environ, meter=meter)
 
     def reranker() -> Reranker | None:
         from tacit.embed.choose import choose_reranker
 
         return choose_reranker(wanted.reranker)
 
-    return Parts(embedder, reranker, wanted.bm25_weight, wanted.vector_weight)
+    return Parts(embedder, reranker, wanted.bm25_weight, wanted.vector_weight, wanted.spreading)
 
 
 def gate_of(home: Home, config: Config, parts: Parts) -> Callable[[], GatedActivator]:
@@ -171,11 +193,15 @@ def gate_of(home: Home, config: Config, parts: Parts) -> Callable[[], GatedActiv
     wanted = config.watchers
 
     def gate() -> GatedActivator:
-        from tacit.llm.chat import chat_or_why
+        from tacit.llm.chat import ChatError, Unavailable
         from tacit.store.gatelog import GateCache
         from tacit.watch.gate import GatedActivator
 
-        chat = chat_or_why(wanted.gate_model, os.environ) if wanted.gate_model else None
+        chat: Chat | None
+        try:
+            chat = chat_for(config, "gate", home)
+        except ChatError as error:  # a setting that is wrong stops no turn
+            chat = Unavailable(wanted.gate_model or "", error)
         reranker = None
         if chat is None:
             with suppress(EmbedderError):  # search says so
@@ -204,12 +230,13 @@ def open_workspace(home: str | os.PathLike[str] | None = None, given: str | None
     """The folder of an agent: the one given, else that of the config, else OpenClaw's own."""
     from tacit.workspace import Place
 
-    config = load_config(locate(None if home is None else os.fspath(home), os.environ).require()).config
+    owner = locate(None if home is None else os.fspath(home), os.environ).require()
+    config = load_config(owner).config
     zone = zone_of(config)
 
     def vectors() -> Vectors | None:
         with suppress(EmbedderError):  # words do as well
-            embedder = parts_of(config).embedder()
+            embedder = parts_of(config, owner).embedder()
             return None if embedder is None else embedder.documents
         return None
 
@@ -218,8 +245,8 @@ def open_workspace(home: str | os.PathLike[str] | None = None, given: str | None
         config,
         now=lambda: now().astimezone(zone),
         vectors=vectors,
-        wisdom_chat=lambda: _chat(config.openclaw.wisdom_model, "openclaw.wisdom_model", "local"),
-        soul_chat=lambda: _chat(config.openclaw.soul_model, "openclaw.soul_model", "cloud"),
+        wisdom_chat=lambda: chat_for(config, "wisdom", owner),
+        soul_chat=lambda: chat_for(config, "identity", owner),
     )
 
 
@@ -240,8 +267,71 @@ def _workspace_root(config: Config, given: str | None) -> Path:
     raise UsageError(f"There is no folder {root}. Name another one with --workspace DIR.")
 
 
-def _chat(model: str | None, setting: str, least: Tier) -> Chat | None:
-    """None: no model is configured, and none is asked."""
-    from tacit.llm.tiers import choose_for
+# ---------------------------------------------------------------- models
 
-    return choose_for(model, os.environ, setting, least) if model else None
+
+def chat_for(config: Config, task: str, home: Home, tape: Tape | None = None) -> Chat | None:
+    """The chat model of a task, counted and patient. None: no model is configured, and none is asked.
+    Raises ChatError where the one that is configured cannot be had. `tape`: what is asked is kept there, or
+    played back from there."""
+    from tacit.llm.choose import Around, choose_task
+    from tacit.store.breakers import Breakers
+
+    around = Around(
+        meter=lambda task, model, strict: meter_of(config, home, task, model, strict=strict),
+        breaker=Breakers(home).of,
+        timeout=float(config.models.seconds),
+    )
+    return choose_task(task, flatten(config), os.environ, around, tape)
+
+
+def ask_for(config: Config, task: str, home: Home, tape: Tape | None = None) -> Ask | None:
+    """The same for questions whose answers are lists of items. What is bad is told to the ledger."""
+    from tacit.llm.items import ask_by
+    from tacit.llm.tasks import named_model
+
+    chat = chat_for(config, task, home, tape)
+    if chat is None:
+        return None
+    if tape is not None and tape.mode == "replay":
+        return ask_by(chat)
+    model = named_model(task, flatten(config))[1]
+    return ask_by(chat, bad=meter_of(config, home, task, model).bad)
+
+
+def meter_of(config: Config, home: Home, task: str, model: str, *, strict: bool = True) -> LedgerMeter:
+    from tacit.llm.prices import price_of
+
+    price = price_of(model, os.environ, config.models.prices)
+    return ledger_of(config, home).meter(task, model, price, strict=strict)
+
+
+def ledger_of(config: Config, home: Home) -> Ledger:
+    """What was asked of models, by days of the home's zone."""
+    from tacit.store.ledger import Ledger
+
+    zone = zone_of(config)
+    return Ledger(home, lambda: now().astimezone(zone), limits_of(config))
+
+
+class Spending(NamedTuple):
+    """How things stand with models."""
+
+    models: dict[str, str]  # by task
+    today: Spent
+    limits: Limits
+    left_alone: dict[str, tuple[float, str]]  # because they failed: seconds, and why
+
+
+def spending(config: Config, home: Home) -> Spending:
+    from tacit.llm.tasks import TASKS, named_model
+    from tacit.store.breakers import Breakers
+
+    settings = flatten(config)
+    models = {task: model for task in TASKS if (model := named_model(task, settings)[1])}
+    return Spending(models, ledger_of(config, home).today(), limits_of(config), Breakers(home).open())
+
+
+def limits_of(config: Config) -> Limits:
+    models = config.models
+    return Limits(models.daily_calls, models.daily_tokens, models.daily_usd)

@@ -212,9 +212,9 @@ class Client:
         body: Json = {"query": query, "limit": limit, "scope": wire.scope_form(scope) if scope else {}}
         return self._read(wire.found_from, "find", body)
 
-    def remember(self, text: str, to: str = "journal", *, session_key: str = _KEY) -> Remembered:
+    def remember(self, text: str, to: str = "journal", *, session_key: str | None = _KEY) -> Remembered:
         """As Memory.remember."""
-        body: Json = {"text": text, "to": to, "session_key": session_key}
+        body: Json = {"text": text, "to": to, **({} if session_key is None else {"session_key": session_key})}
         return self._read(_remembered, "remember", body)
 
     # ------------------------------------------------------------ conversations

@@ -291,7 +291,7 @@ def test_a_session_that_another_process_is_writing_is_left_alone(home: Path) -> 
     process = run_in_other_process(home, TALK)
     try:
         memory = product.open(home)
-        assert not memory.work().sealed
+        assert not memory.commit().sealed
         assert not transcripts.is_sealed(only_transcript(home))
         assert [record.opening.session_id for record in memory.open_sessions()] == ["ses_1"]
         record = transcripts.find_record(memory.home, "ses_1")
@@ -418,7 +418,7 @@ def test_four_processes_talk_at_once_and_nothing_is_lost_or_torn(home: Path, git
         process.join()
     assert [process.exitcode for process in started] == [0] * 4
     memory = product.open(home)
-    memory.work()
+    memory.commit()
     assert [checked.state for checked in memory.verify()] == ["proved"] * 12
     assert len([commit for commit in git_log() if commit.subject.startswith("conversation: ")]) == 12
 

@@ -46,7 +46,7 @@ def test_committing_an_earlier_part_leaves_the_record_of_the_open_one(home: Path
     second.message("user", "two")
     second.detach()
     git(home, "checkout", "-q", "main")
-    memory.work()
+    memory.commit()
     assert memory.knows("parts")
     third = memory.session(session_id="parts")
     third.message("user", "three")
@@ -68,7 +68,7 @@ def test_a_transcript_that_was_committed_while_open_is_committed_again_when_seal
     goes_on.message("user", "two")
     goes_on.end()
     git(home, "checkout", "-q", "main")
-    memory.work()
+    memory.commit()
     assert proved(memory)
     assert git(home, "status", "--porcelain") == ""
 
@@ -112,7 +112,7 @@ def test_a_record_that_names_another_file_is_not_believed(home: Path, memory: Me
     opening = {"session_id": "x", "started": "2026-01-01T00:00:00+00:00"}
     record = {"opening": opening, "path": path, "name": "x", "detached": False, "sha256": None}
     (home / ".tacit" / "sessions" / "x.json").write_text(json.dumps(record))
-    product.open(home).work()
+    product.open(home).commit()
     assert victim.read_text() == note.read_text() == text
 
 
@@ -135,7 +135,7 @@ def test_one_transcript_that_cannot_be_read_stops_no_other(
     (tmp_path / "elsewhere.md").write_text("---\nended: 2026-01-01\n---\n")
     os.link(tmp_path / "elsewhere.md", bad)
     (home / "knowledge" / "reference" / "n.md").write_text("n\n")
-    done = product.open(home).work()
+    done = product.open(home).commit()
     assert any("hard link" in str(problem) for problem in done.problems)
     assert "knowledge/reference/n.md" in git(home, "ls-tree", "-r", "--name-only", "HEAD")
 
@@ -147,7 +147,7 @@ def test_a_transcript_edited_before_its_commit_is_found_out(home: Path, memory: 
     (file,) = home.glob("raw/conversations/*/*/*/*.md")
     file.chmod(0o600)
     file.write_text(file.read_text().replace("what was said", "what was sold"))
-    product.open(home).work()
+    product.open(home).commit()
     assert [item.state for item in memory.verify()] == ["touched"]
 
 
@@ -166,7 +166,7 @@ def test_what_a_sparse_checkout_leaves_out_is_not_deleted(home: Path, memory: Me
     git(home, "update-index", "--refresh")
     git(home, "sparse-checkout", "set", "topics")
     assert not (home / "knowledge" / "identity" / "SOUL.md").exists()
-    memory.work()
+    memory.commit()
     assert "knowledge/identity/SOUL.md" in git(home, "ls-tree", "-r", "--name-only", "HEAD")
 
 
@@ -179,10 +179,10 @@ def test_only_notes_are_written_as_notes(memory: Memory, path: str) -> None:
 def test_memory_md_over_its_limit_is_named_and_not_committed(home: Path, memory: Memory) -> None:
     file = home / "knowledge" / "memory" / "MEMORY.md"
     file.write_text("x\n" * 221)
-    assert any("221 lines" in str(problem) for problem in memory.work().problems)
+    assert any("221 lines" in str(problem) for problem in memory.commit().problems)
     assert git(home, "show", "HEAD:knowledge/memory/MEMORY.md").count("\n") == 14
     file.write_text("x\n" * 201)
-    assert any("over its cap" in str(problem) for problem in memory.work().problems)
+    assert any("over its cap" in str(problem) for problem in memory.commit().problems)
     assert git(home, "show", "HEAD:knowledge/memory/MEMORY.md").count("\n") == 201
 
 
@@ -191,5 +191,5 @@ def test_an_open_transcript_without_a_record_is_sealed_by_the_next_work(home: Pa
     session.message("user", "one")
     session._live.close()  # type: ignore[union-attr]
     transcripts.record_file(memory.home, "lost").unlink()
-    product.open(home).work()
+    product.open(home).commit()
     assert proved(memory)

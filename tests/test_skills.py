@@ -14,8 +14,8 @@ from tacit.cards import Card
 from tacit.cli import snippets
 from tacit.cli.dispatch import parser_for
 from tacit.config.keys import DEFAULTS, SESSION_TYPES
-from tacit.context.fence import fenced
 from tacit.text import notes
+from tacit.text.fence import fenced
 from tacit.text.tokens import count
 from tests.commands import commands, fault, option_fault
 from tests.conftest import Tacit

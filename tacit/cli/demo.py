@@ -15,11 +15,12 @@ from pathlib import Path
 
 from tacit import sample
 from tacit.app import init_home, load_config, memory_of
-from tacit.capture import Session
 from tacit.cli import output
 from tacit.cli.dispatch import home_option, quiet_option
+from tacit.cli.week import live_a_week
 from tacit.cli.why import show
 from tacit.errors import UsageError
+from tacit.evaluation.sampled import SETTINGS, keep, open_session, play
 from tacit.memory import Memory
 from tacit.model.context import Compiled
 from tacit.sample import Conversation, Turn
@@ -28,13 +29,13 @@ from tacit.store.home import Home
 from tacit.text.commit_message import short_name
 from tacit.text.yaml_values import entry
 
-# The sample's owner lives in Vienna and writes from this account.
-_SETTINGS = {"timezone": "Europe/Vienna", "owners": ["48210011"]}
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     home_option(parser, default="a temporary folder")
     quiet_option(parser)
+    parser.add_argument(
+        "--week", action="store_true", help="a week in which conversations become knowledge, time-lapsed"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -42,12 +43,20 @@ def run(options: argparse.Namespace) -> int:
         root = Path(options.home).expanduser().absolute()
         if root.exists() and any(root.iterdir()):
             raise UsageError(f"{root} is not empty. Name a folder that does not exist yet.")
-        return _show(root, keep=True, quiet=options.quiet)
+        return _told(root, options, keep=True)
     folder = Path(tempfile.mkdtemp(prefix="tacit-demo-"))
     try:
-        return _show(folder / "home", keep=False, quiet=options.quiet)
+        return _told(folder / "home", options, keep=False)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _told(root: Path, options: argparse.Namespace, *, keep: bool) -> int:
+    if not options.week:
+        return _show(root, keep=keep, quiet=options.quiet)
+    live_a_week(root, Clock(sample.conversations()[0].started.replace(hour=7)))
+    _tell_where(root, keep=keep)
+    return 0
 
 
 def _show(root: Path, *, keep: bool, quiet: bool) -> int:
@@ -93,7 +102,7 @@ def build(root: Path, clock: Clock, *, quiet: bool) -> Memory:
             clock.moment = max(clock.moment, event.at)
             event.play(memory)
             tick(number, len(events))
-    memory.work()
+    memory.commit()
     return memory
 
 
@@ -103,10 +112,7 @@ class _Said:
     conversation: Conversation
 
     def play(self, memory: Memory) -> None:
-        session = open_session(memory, self.conversation)
-        for turn in self.conversation.turns:
-            keep(session, turn)
-        end_session(session, self.conversation)
+        play(memory, self.conversation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,46 +150,16 @@ def _written_at(text: str) -> datetime:
 
 def _next_day(memory: Memory, clock: Clock, at: datetime) -> None:
     if at.date() > clock.moment.date():
-        memory.work()
+        memory.commit()
 
 
 def _add_settings(home: Home) -> None:
-    lines = [line for line in home.config.read_text().split("\n") if line.split(":")[0] not in _SETTINGS]
-    settings = "".join(entry(key, value) for key, value in _SETTINGS.items())
+    lines = [line for line in home.config.read_text().split("\n") if line.split(":")[0] not in SETTINGS]
+    settings = "".join(entry(key, value) for key, value in SETTINGS.items())
     files.replace(home.config, ("\n".join(lines).rstrip() + f"\n\n{settings}").encode())
 
 
 # ---------------------------------------------------------------- one conversation
-
-
-def open_session(memory: Memory, conversation: Conversation) -> Session:
-    return memory.session(
-        conversation.session_key,
-        conversation.agent,
-        conversation.channel,
-        conversation.model,
-        conversation.session_id,
-        conversation.started,
-    )
-
-
-def keep(session: Session, turn: Turn) -> int:
-    if turn.kind == "message":
-        return session.message(turn.role or "user", turn.text, turn.at, turn.speaker)
-    if turn.kind == "tool":
-        return session.tool(turn.tool or "", turn.summary, turn.result, turn.at)
-    if turn.kind == "knowledge":
-        return session.knowledge(turn.knowledge or "", turn.path or "", turn.summary, turn.at)
-    return session.attachment(turn.attachment or "", at=turn.at)
-
-
-def end_session(session: Session, conversation: Conversation) -> None:
-    session.end(
-        conversation.ended,
-        tags=conversation.tags,
-        tokens_in=conversation.tokens_in,
-        tokens_out=conversation.tokens_out,
-    )
 
 
 def _live(memory: Memory, conversation: Conversation, clock: Clock) -> Compiled:

@@ -27,7 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with connect(options.home, warn=output.warn, recover=False) as client:
-        done = client.remember(" ".join(options.text), options.to)
+        done = client.remember(" ".join(options.text), options.to, session_key=None)
     if options.json:
         output.dump(done._asdict())
     else:

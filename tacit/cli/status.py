@@ -1,7 +1,7 @@
 """Where things stand: the home, its branch, its sessions, what waits for a commit, the daemon, whose
-conversations are left alone, whether agents may add to memory, and which workspaces are read. Runs no git,
-and parses YAML only where a glance at the config is not enough, so it answers at once; `tacit doctor` looks
-closer."""
+conversations are left alone, whether agents may add to memory, which workspaces are read, and what was spent
+on models today. Runs no git, and parses YAML only where a glance at the config is not enough, so it answers
+at once; `tacit doctor` looks closer."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ def run(options: argparse.Namespace) -> int:
     settings = _settings(home, seen, health)
     problems = _problems(seen, health)
     workspaces = _workspaces(home, problems)
+    models = _models(home, problems)
     if options.json:
         sessions = [{"session_id": name, "path": path or None} for name, path in seen.open]
         more = {"answers": health is not None} if seen.daemon is not None else {}
@@ -52,11 +53,12 @@ def run(options: argparse.Namespace) -> int:
                 "daemon": daemon,
                 "settings": settings,
                 "workspaces": workspaces,
+                "models": models,
                 "problems": problems,
             }
         )
         return 0
-    rows = [*_rows(seen), *_workspace_rows(workspaces)]
+    rows = [*_rows(seen), *_workspace_rows(workspaces), *_model_rows(models)]
     rows += [*_daemon_rows(seen, problems), *_setting_rows(settings)]
     output.table(rows, indent="")
     return 0
@@ -135,6 +137,48 @@ def _workspace_rows(workspaces: list[dict[str, Any]]) -> Iterator[tuple[str, str
         yield "workspace", f"{one['name']}  {found}{left}{agent}  {one['path']}"
 
 
+def _models(home: Home, problems: list[str]) -> dict[str, Any] | None:
+    """What was spent today. None: the config names no model, so nothing is ever asked."""
+    if not overview.names_models(home):
+        return None
+    from tacit.app import load_config, spending
+
+    try:
+        found = spending(load_config(home).config, home)
+    except (TacitError, OSError):
+        return None  # `tacit config` says what is wrong
+    problems += [
+        f"{model} is left alone for {left:.0f} s more, because it failed several times: {why}"
+        for model, (left, why) in found.left_alone.items()
+    ]
+    today, limits = found.today, found.limits
+    used = {"calls": today.calls, "tokens": today.tokens, "usd": today.usd}
+    problems += [
+        f"The limit models.daily_{name} is reached: {used[name]:g} of {limit:g}. "
+        "Models are asked nothing more today"
+        for name, limit in limits._asdict().items()
+        if limit is not None and used[name] >= limit
+    ]
+    return {"used": found.models, "today": {**used, "refused": today.refused}, "limits": limits._asdict()}
+
+
+def _model_rows(models: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
+    if models is None or not (models["used"] or models["today"]["calls"]):
+        return
+    today, limits = models["today"], models["limits"]
+    most = {name: "" if limit is None else f" of {limit:.10g}" for name, limit in limits.items()}
+    names = ", ".join(sorted(set(models["used"].values())))
+    yield (
+        "models",
+        (
+            f"today {today['calls']}{most['calls']} calls, {today['tokens']}{most['tokens']} tokens, "
+            f"${today['usd']:.4f}{most['usd']}; {names or 'none for chat'}"
+        ),
+    )
+    if today["refused"]:
+        yield "models", f"{output.plural(today['refused'], 'call')} refused today; see: tacit cost"
+
+
 def _rows(seen: overview.Overview) -> Iterator[tuple[str, str]]:
     yield "home", seen.home
     at = f" at {seen.commit[:10]}" if seen.commit else ""
@@ -145,6 +189,14 @@ def _rows(seen: overview.Overview) -> Iterator[tuple[str, str]]:
     yield "notes", f"{seen.notes}{edited}"
     for name, path in seen.open:
         yield "open", f"{output.short(name, 60)}  {path or '(no message yet)'}"
+    if seen.unlearned:
+        why = f": {output.short(seen.unlearned_why, 200)}" if seen.unlearned_why else ""
+        yield (
+            "to learn",
+            f"{output.plural(seen.unlearned, 'conversation')}{why} (`tacit run extract` tries now)",
+        )
+    if seen.drafts:
+        yield "to review", f"{output.plural(seen.drafts, 'draft')} (`tacit review list`)"
     for path in seen.left_open:
         yield "left open", f"{path} (a crash; the next command seals it)"
     for path in seen.waiting:

@@ -24,9 +24,12 @@ from tacit.app import load_config, parts_of
 from tacit.config import Config
 from tacit.daemon.log import Log
 from tacit.daemon.metrics import Metrics
-from tacit.errors import HomeError, TacitError
+from tacit.errors import Busy, HomeError, TacitError
 from tacit.memory import Memory
+from tacit.memory.learning import learn_pending
+from tacit.memory.lifecycle import condense_due
 from tacit.memory.live import steady
+from tacit.memory.offers import take_offers
 from tacit.memory.schedules import came_due
 from tacit.search.follow import follow
 from tacit.search.searcher import Indexed, Searcher
@@ -43,6 +46,8 @@ _DRAIN_BEFORE = 0.25  # seconds that it may hold up what is said now
 _NOT_YET = "the first look at the files is not done yet"  # and that is no problem
 _MANY = 100  # files that are indexed at once
 _FIRST_NOTES = 60.0  # seconds after the start
+_FIRST_LEARNING = 10.0
+_AT_ONCE = 20  # conversations that are learned from before anything else is looked at
 
 
 class Job(NamedTuple):
@@ -108,7 +113,7 @@ class Work:
         self._serve = served.memory.config.serve  # as the server was made
         self._stop = threading.Event()
         self._turn_follower = threading.Event()
-        self._wake = {name: threading.Event() for name in ("quick", "git")}
+        self._wake = {name: threading.Event() for name in ("quick", "git", "learn")}
         self._threads: list[threading.Thread] = []
         self._config_stamp = self._stamp()
         self._config_trouble = ""
@@ -134,6 +139,8 @@ class Work:
         yield Job("due", lambda: 30.0, self._look_what_is_due)
         yield Job("commit", lambda: 2.0, self._commit_ended, "git")
         yield Job("notes", self._interval, self._commit_notes, "git", _FIRST_NOTES)
+        yield Job("learn", self._learn_interval, self._learn, "learn", _FIRST_LEARNING)
+        yield Job("condense", lambda: 60.0, self._condense, "learn", _FIRST_NOTES)
 
     # ------------------------------------------------------------ life
 
@@ -393,11 +400,53 @@ class Work:
         self._noted = True
         if not memory.config.git.auto_commit or (is_first and not memory.commit_due()):
             return ""
-        done = memory.work()
+        done = memory.commit()
         if done.changed:
             self._log.say("info", "worked", commits=len(done.commits), tags=" ".join(done.tags))
         for problem in done.problems:
             self._log.say("warning", "problem", problem=problem)
+        return done.waiting
+
+    # ------------------------------------------------------------ the lifecycle
+
+    def _learn_interval(self) -> float:
+        hourly = self.served.memory.config.lifecycle.extraction_trigger == "hourly"
+        return 3600.0 if hourly else 5.0
+
+    def _lives(self) -> bool:
+        """Whether notes may change without anybody asking."""
+        config = self.served.memory.config
+        return config.lifecycle.extraction_trigger != "manual" and config.git.auto_commit
+
+    def _learn(self) -> str:
+        """What ended conversations leave behind."""
+        memory = self.served.memory
+        if not self._lives():
+            return ""
+        try:
+            done = learn_pending(memory, most=_AT_ONCE, is_over=self._stop.is_set)
+        except Busy:
+            return ""  # another process is at it
+        drafts = (*done.drafts, *take_offers(memory))
+        if done.sessions or drafts:
+            self._log.say(
+                "info", "learned", sessions=len(done.sessions), lines=len(done.added), drafts=len(drafts)
+            )
+        if done.failed:
+            return f"{done.waiting} conversations are still to be learned from: {done.failed[0]}"
+        return ""
+
+    def _condense(self) -> str:
+        if not self._lives():
+            return ""
+        try:
+            done = condense_due(self.served.memory)
+        except Busy:
+            return ""
+        if done.periods or done.edits or done.drafts:
+            self._log.say(
+                "info", "condensed", periods=len(done.periods), notes=len(done.edits), drafts=len(done.drafts)
+            )
         return done.waiting
 
     # ------------------------------------------------------------ schedules

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tacit.capture import Session
 from tacit.errors import Busy, SessionError, TacitError
 from tacit.model.turns import Sealed
-from tacit.sessions.agents import agents_of, excluded_agent
+from tacit.sessions.agents import agents_of, excluded_agent, is_own_work
 from tacit.store import files, transcripts
 from tacit.store.record_ids import Noted, RecordIds
 from tacit.store.transcripts import Record
@@ -192,6 +192,8 @@ class Conversations:
     def _is_kept(self, about: About) -> bool:
         capture = self._memory.config.capture
         agents = agents_of(about.session_key, about.agent)
+        if is_own_work(about.session_key):
+            return False
         return capture.enabled and not excluded_agent(agents, capture.exclude_agents)
 
     def _put(

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 from tacit.capture import Session, counted, fixed_offset, possible, to_milliseconds
 from tacit.config import Config, without_secret
 from tacit.errors import Busy, ConfigError, TacitError, UsageError
+from tacit.model.links import Linked
 from tacit.model.notes import Note, Remembered
 from tacit.model.problems import Problem
 from tacit.model.search import EVERYTHING, Category, Found, Hit, Scope
 from tacit.model.turns import Closing, KnowledgeChange, Opening, Sealed, Transcript, Turn
 from tacit.search.parts import Parts
-from tacit.sessions.agents import agents_of, excluded_agent, meant_key
+from tacit.sessions.agents import agents_of, excluded_agent, is_own_work, meant_key
 from tacit.sessions.classify import MAIN
 from tacit.sessions.rules import Profile, profile_of, sender_of
 from tacit.store import files, receipts, transcripts
@@ -28,19 +29,26 @@ from tacit.store.committer import Committer, NoteChanges, Outcome, loose_transcr
 from tacit.store.git import Git
 from tacit.store.history import History
 from tacit.store.home import CONFIG, NOTE_FOLDERS, Home
+from tacit.store.reviews import Reviews
+from tacit.store.runs import Runs
 from tacit.store.senders import Senders
 from tacit.store.sweep import sweep
 from tacit.store.tags import tag_periods
 from tacit.store.transcripts import Live, Record
 from tacit.store.workspaces import Workspaces
-from tacit.text import notes
+from tacit.text import commit_message, notes
 from tacit.text import transcript as form
 from tacit.text.redact import clean
 
 if TYPE_CHECKING:
+    from tacit.llm.chat import Chat
+    from tacit.llm.items import Ask
     from tacit.memory.bootstrap import Bootstrapped
+    from tacit.memory.condensing import Summed
+    from tacit.memory.learning import Learnt
     from tacit.memory.turns import Turns
     from tacit.model.context import Compiled
+    from tacit.model.known import Trace
     from tacit.model.topics import Event
     from tacit.search.searcher import Searcher
     from tacit.watch.gate import GatedActivator
@@ -58,6 +66,8 @@ class Worked:
     branches: tuple[str, ...] = ()
     waiting: str = ""
     problems: tuple[Problem, ...] = ()
+    learnt: Learnt | None = None  # None: it was not asked for
+    summed: Summed | None = None
 
     @property
     def changed(self) -> bool:
@@ -76,14 +86,20 @@ class Memory:
         now: Callable[[], datetime],
         parts: Parts | None = None,
         gate: Callable[[], GatedActivator] | None = None,
+        ask: Callable[[str], Ask | None] = lambda task: None,
+        chat: Callable[[str], Chat | None] | None = None,
     ) -> None:
-        self.home, self.config = home, config
+        """`ask`: who answers the questions of a task (extract, condense, prune); None: no model does."""
+        self.home, self.config, self.ask = home, config, ask
         self._parts = parts or Parts()
         self._gate = gate
+        self._chat = chat  # by task; None: no model is ever asked
         self.workspaces = Workspaces(home, config.workspaces)
         self.git = Git(home.root)
         self.history = History(home, self.git, self._moment)
         self._committer = Committer(home, self.git, self._moment, _memory_limits(config))
+        self.commit_paths = self._committer.commit_paths
+        self.runs, self.reviews = Runs(home, self.git), Reviews(home)
         self.zone, self._now = zone, now  # zone None: the machine's own
         self.seals_idle = True  # False: somebody in this process does, by a clock that nobody can set
         self._senders = Senders(home)
@@ -112,7 +128,7 @@ class Memory:
             key, agent = record.opening.session_key, record.opening.agent
         key, agents = meant_key(key, agent), agents_of(key, agent)
         capture = self.config.capture
-        if not capture.enabled or excluded_agent(agents, capture.exclude_agents):
+        if not capture.enabled or is_own_work(key) or excluded_agent(agents, capture.exclude_agents):
             return self.unkept_session()
         given = started is not None or record is not None
         if record is None:
@@ -173,6 +189,13 @@ class Memory:
 
     def open_sessions(self) -> list[Record]:
         return transcripts.records(self.home)
+
+    def is_ended(self, session_id: str, session_key: str) -> bool:
+        """Whether no session of this id, or without one of this key, is open."""
+        openings = [record.opening for record in self.open_sessions()]
+        if session_id:
+            return all(one.session_id != session_id for one in openings)
+        return all(one.session_key != session_key for one in openings)
 
     def _resumed(self, session_id: str) -> Record | None:
         record = transcripts.find_record(self.home, session_id)
@@ -238,16 +261,22 @@ class Memory:
         return Worked(tuple(sealed), outcome.commits, waiting=outcome.waiting, problems=tuple(problems))
 
     def work(self) -> Worked:
-        """Everything that is due now: recover, commit changed notes, tag the day, prune explored branches,
-        and push where that is wanted."""
-        with files.explained("do the work that is due"):
-            return self._work()
+        """Everything that is due now: commit, learn from conversations, condense, prune, archive, commit."""
+        from tacit.memory.lifecycle import run_all  # much of the package; keeping a message needs none of it
 
-    def _work(self) -> Worked:
+        return run_all(self)
+
+    def commit(self) -> Worked:
+        """Recover, commit changed notes, tag the day, prune explored branches, and push where that is
+        wanted."""
+        with files.explained("do the work that is due"):
+            return self._commit_all()
+
+    def _commit_all(self) -> Worked:
         self._find_strays(again=True)
         recovered = self.recover(asked=True)
         loose = self._commit_loose()
-        noted = self._committer.commit_notes()
+        noted = self._committer.commit_notes(self._wording())
         if noted.waiting:
             return replace(recovered, waiting=noted.waiting)
         tags, gone, kept = self._tidy_refs()
@@ -260,6 +289,16 @@ class Memory:
             waiting=recovered.waiting,
             problems=(*recovered.problems, *loose.left, *noted.left, *kept, *self._push()),
         )
+
+    def _wording(self) -> Callable[..., str]:
+        """Who words commit messages. A model is asked now, while nobody waits for the home's lock."""
+        chat = self._chat
+        if self.config.git.commit_message_model is None or chat is None or self._committer.waits_for():
+            return commit_message.compose
+        from tacit.lifecycle.commits import worded
+
+        edits = self._committer.note_changes().edits
+        return worded(lambda: chat("commit"), edits, self.git.branch() or "")
 
     def _tidy_refs(self) -> tuple[list[str], list[str], list[Problem]]:
         settings, now = self.config.git, self._moment()
@@ -389,12 +428,16 @@ class Memory:
             files.Tree(self.home.root).write(path, notes.encode(text), expected)
         return notes.parse(text, path)
 
-    def remember(self, text: str, to: str = "journal", *, session_key: str = "agent:main:main") -> Remembered:
+    def remember(
+        self, text: str, to: str = "journal", *, session_key: str | None = "agent:main:main"
+    ) -> Remembered:
         """Add one line to the journal of the day, to `memory`, or to the note at a path. In a session that is
-        not the owner's it waits for the owner to look at it."""
+        not the owner's, and after an agent read what others wrote, it waits for the owner to look at it. No
+        session: the owner asks, and no agent."""
         from tacit.memory.remember import remember
 
-        return remember(self, text, to, self.profile_of(session_key, trial=True))
+        profile = self.profile_of(session_key or MAIN, trial=True)
+        return remember(self, text, to, profile, by_owner=session_key is None)
 
     # ------------------------------------------------------------ search
 
@@ -407,6 +450,12 @@ class Memory:
             what = "search.index names a PostgreSQL server, which this version does not use yet."
             raise ConfigError(CONFIG, None, what, "Set it to sqlite.")
         return Searcher(self.home, self._parts, self.workspaces)
+
+    def links(self, path: str, *, session_key: str | None = None) -> Linked:
+        """What a note links to and what links to it, in what this session may see. No session: the owner
+        asks."""
+        scope = EVERYTHING if session_key is None else self.scope_of(session_key)
+        return self.searcher.links(path, scope)
 
     def search(
         self,
@@ -429,6 +478,12 @@ class Memory:
     def find(self, query: str, scope: Scope = EVERYTHING, limit: int = 10) -> Found:
         """As `search`, with all filters, and with how the answer was made."""
         return self.searcher.find(query, scope, limit, now=self._moment())
+
+    def why_known(self, text: str) -> list[Trace]:
+        """Where a text stands, and how it got there: commit, who said it, the words themselves."""
+        from tacit.memory.known import why_known
+
+        return why_known(self, text)
 
     # ------------------------------------------------------------ turns
 
@@ -538,6 +593,10 @@ class Memory:
         if profile_of(key, self.config).kind.is_main:
             seen = self._senders.seen(key, "" if trial else who)
         return profile_of(key, self.config, agent=agent, sender=who, trigger=trigger, senders=seen)
+
+    def senders_of(self, session_key: str) -> frozenset[str]:
+        """Who was seen to write in a session that a host may fold several senders into."""
+        return self._senders.seen(session_key, "")
 
     @cached_property
     def turns(self) -> Turns:

@@ -2,18 +2,24 @@
 
 Adding is the only thing that happens here: nothing is rewritten, and a note that somebody changed at the
 same time is read again. In a session that is not the owner's nothing is added to a note; the line waits as a
-proposal. Where memory is read-only there is neither.
+proposal. So does one that an agent asks for after it read what others wrote: its words may be theirs. Where
+memory is read-only there is neither.
+
+A line that an agent asked for has a mark with the last record of its conversation; the owner's own has none.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from tacit.errors import ChangedOnDisk, ReadOnly, UsageError
-from tacit.model.changes import Change, ChangeSet, Source
+from tacit.errors import ChangedOnDisk, ReadOnly, StoreError, UsageError
+from tacit.lifecycle.hearing import taint
+from tacit.memory.hearing import listening_in
+from tacit.model.changes import Change, ChangeSet, SaidBy, Source, Trust, is_trusted
 from tacit.model.notes import Remembered
-from tacit.store import proposals
+from tacit.store import proposals, transcripts
+from tacit.text import marks
 from tacit.text.ours import without_ours
 from tacit.text.redact import LEFT_OPEN, PRIVATE, clean
 
@@ -23,22 +29,36 @@ if TYPE_CHECKING:
 
 MEMORY = "knowledge/memory/MEMORY.md"
 SECTION = "Remembered"
+EXTRACTOR = "remember/1"
 LONGEST = 1_000  # characters of a line
+_NOT_THEIRS = "asked for in a session that is not the owner's"
+_AFTER_OTHERS = "asked for after what others wrote was read"
+_FOR_GROUPS = ("knowledge/procedures/", "knowledge/reference/")
 _TRIES = 5  # somebody else may write to the same note
 
 
-def remember(memory: Memory, text: str, to: str, profile: Profile, *, holds_slot: bool = False) -> Remembered:
-    """`to`: journal, memory, or the path of a note. `holds_slot`: a host asks whose memory slot is ours."""
+def remember(
+    memory: Memory, text: str, to: str, profile: Profile, *, holds_slot: bool = False, by_owner: bool = False
+) -> Remembered:
+    """`to`: journal, memory, or the path of a note. `holds_slot`: a host asks whose memory slot is ours.
+    `by_owner`: a person asks, and no agent in a session."""
     _refuse_where_read_only(memory.config.memory.read_only, holds_slot=holds_slot)
     sentence = _sentence(text)
     now = memory.moment()
     path = _path(to, now)
     if profile.rule.audience != "owner":
-        return _proposed(memory, sentence, path, profile, now)
+        said = "It waits for the owner to look at it: this session is not the owner's."
+        return _proposed(memory, _wish(sentence, path, profile, now, "other"), profile, _NOT_THEIRS, said)
+    asked = None if by_owner else _asked(memory, sentence, profile)
+    if asked is not None and not is_trusted(asked.trust):
+        said = "It waits for the owner to look at it: what others wrote was read just before."
+        wish = _wish(sentence, path, profile, now, asked.trust, asked.source)
+        return _proposed(memory, wish, profile, _AFTER_OTHERS, said)
     line = _line(path, sentence, now)
+    kept = marks.marked(line, EXTRACTOR, [asked.source], asked.trust) if asked else line
     for _ in range(_TRIES):
         try:
-            return _added(memory, path, line, sentence)
+            return _added(memory, path, line, kept, sentence)
         except ChangedOnDisk:
             continue
     raise ChangedOnDisk(path)
@@ -81,18 +101,23 @@ def _line(path: str, sentence: str, now: datetime) -> str:
     return f"- {now:%H:%M} {sentence}" if path.endswith(f"/{day}.md") else f"- {day}: {sentence}"
 
 
-def _added(memory: Memory, path: str, line: str, sentence: str) -> Remembered:
+def _added(memory: Memory, path: str, line: str, kept: str, sentence: str) -> Remembered:
+    """`kept`: the line with its mark."""
     try:
         before = memory.read(path)
     except FileNotFoundError:
-        memory.write(path, f"# {_title(path)}\n\n## {SECTION}\n\n{line}\n", replacing=None)
+        memory.write(path, f"{_head(path)}# {_title(path)}\n\n## {SECTION}\n\n{kept}\n", replacing=None)
         return Remembered(path, line, is_new=True, said=f"Remembered in {path}.")
-    if any(
-        one.strip().startswith("- ") and one.strip().endswith(sentence) for one in before.text.split("\n")
-    ):
+    standing = (marks.read(one)[0].strip() for one in before.text.split("\n"))
+    if any(one.startswith("- ") and one.endswith(sentence) for one in standing):
         return Remembered(path, line, is_new=False, said=f"{path} has it already.")
-    memory.write(path, _with_line(before.text, line), replacing=before)
+    memory.write(path, _with_line(before.text, kept), replacing=before)
     return Remembered(path, line, is_new=True, said=f"Remembered in {path}.")
+
+
+def _head(path: str) -> str:
+    """What was said to the owner's agent is the owner's, also where notes are for groups by default."""
+    return "---\naudience: owner\n---\n\n" if path.startswith(_FOR_GROUPS) else ""
 
 
 def _title(path: str) -> str:
@@ -114,13 +139,44 @@ def _with_line(text: str, line: str) -> str:
     return "\n".join([*lines[:begin], *(inside or [""]), line, *rest, ""])
 
 
-def _proposed(memory: Memory, sentence: str, path: str, profile: Profile, now: datetime) -> Remembered:
-    key, at = profile.kind.key, now.isoformat()
-    source = Source(key, 0, "user", at=at)
-    change = Change(path, SECTION, sentence, now.date().isoformat(), "fact", source, "other")
-    reason = "asked for in a session that is not the owner's"
-    why = proposals.offer(memory.home, ChangeSet(key, "", at, "remember/1", reason, (change,)))
+# Who asks
+
+
+class _Asked(NamedTuple):
+    """By which conversation an agent asks, and how far its words are its own just now."""
+
+    source: str
+    trust: Trust
+
+
+def _asked(memory: Memory, sentence: str, profile: Profile) -> _Asked | None:
+    """None: the conversation is not kept, so nobody can tell."""
+    mine = [one for one in memory.open_sessions() if one.opening.session_key == profile.kind.key and one.path]
+    record = max(mine, key=lambda one: one.opening.started, default=None)
+    try:
+        turns = transcripts.turns(memory.home, record) if record else ()
+    except (StoreError, OSError, ValueError):
+        return None
+    if record is None or record.path is None or not turns:
+        return None
+    is_owner = listening_in(memory, profile, turns).is_owner
+    trusted = memory.config.lifecycle.trusted_tools
+    trust = taint(turns, sentence, is_owner=is_owner, trusted_tools=trusted)
+    return _Asked(marks.source_of(record.path, turns[-1].number), trust)
+
+
+def _wish(
+    sentence: str, path: str, profile: Profile, now: datetime, trust: Trust, source: str = ""
+) -> Change:
+    number, transcript = (marks.number_of(source) or 0, marks.transcript_of(source)) if source else (0, "")
+    role: SaidBy = "agent" if source else "user"
+    where = Source(profile.kind.key, number, role, at=now.isoformat(), transcript=transcript)
+    return Change(path, SECTION, sentence, now.date().isoformat(), "fact", where, trust)
+
+
+def _proposed(memory: Memory, wish: Change, profile: Profile, reason: str, said: str) -> Remembered:
+    key, at = profile.kind.key, wish.source.at
+    why = proposals.offer(memory.home, ChangeSet(key, "", at, EXTRACTOR, reason, (wish,)))
     if why:
         raise UsageError(why)
-    said = "It waits for the owner to look at it: this session is not the owner's."
-    return Remembered("", change.line, is_new=True, said=said)
+    return Remembered("", wish.line, is_new=True, said=said)

@@ -36,7 +36,6 @@ from typing import NamedTuple
 
 from tacit.context.account import sections, slots
 from tacit.context.blocks import Block, room
-from tacit.context.fence import visible
 from tacit.context.fit import FULL, Appetite, Fitted, Wanted
 from tacit.context.fit import NEAR as NEAR_BEST
 from tacit.context.history import normal
@@ -62,6 +61,7 @@ from tacit.store import proposals, receipts
 from tacit.store.given import UNDECIDED, Before
 from tacit.store.mirrors import empty_mirror
 from tacit.text import redact, tokens
+from tacit.text.fence import visible
 from tacit.watch.pipeline import Moment, Watched
 
 _BESIDE = 1 / 3  # of the gate: what a passage beside a better one needs
@@ -458,12 +458,10 @@ class _Turn:
             self.now.date(),
             guarded.technical,
         )
-        paths = dict.fromkeys(hit.path for hit in found.hits)
         return rank(
             found.hits,
             rules,
             near=self._near(found.hits),
-            references=self.view.references(paths),
             given=self._already_given(),
             excluded=self._excluded,
         )

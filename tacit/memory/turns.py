@@ -23,6 +23,7 @@ from tacit.sessions.classify import classify
 from tacit.sessions.guard import look
 from tacit.store import receipts, transcripts
 from tacit.store.mirrors import empty_mirror
+from tacit.store.purged import purged
 from tacit.store.transcripts import Record
 from tacit.text import tokens
 from tacit.watch.gate import GatedActivator
@@ -115,7 +116,7 @@ class Turns:
         if commit is None:
             raise UsageError(f"There was nothing yet at {at}. See: tacit history tags")
         when = memory.history.describe(commit).when
-        return Past(memory.git, commit, when, self._parts), when
+        return Past(memory.git, commit, when, self._parts, purged(memory.home.root)), when
 
     def warm(self) -> None:
         """Load what turns need. The first one does so by itself, before its time begins to count."""

@@ -14,6 +14,7 @@ from tacit.store import files
 from tacit.store.git import Git
 from tacit.store.home import Home
 from tacit.store.listing import ENDINGS, INDEXED, folders, is_listed, walk
+from tacit.store.purged import Purged
 from tacit.store.workspaces import Workspaces
 from tacit.watch.shelf import Shelf
 
@@ -53,9 +54,6 @@ class View(Protocol):
 
     def generation(self) -> object:
         """Differs whenever something that can be found has changed; None where nobody knows."""
-
-    def references(self, paths: Collection[str]) -> Mapping[str, int]:
-        """How many other files point to each of these."""
 
     def projects(self) -> Mapping[str, str]:
         """The folders of projects, by how people call them."""
@@ -125,9 +123,6 @@ class Present:
         found = self._searcher().generation()
         return None if found is None else (found, self.shelf().generation)
 
-    def references(self, paths: Collection[str]) -> Mapping[str, int]:
-        return self._searcher().references(paths)
-
     def projects(self) -> Mapping[str, str]:
         return _called(folders(self._root, "knowledge/projects"))
 
@@ -135,8 +130,9 @@ class Present:
 class Past:
     """The home as a commit has it. Nothing on disk is touched."""
 
-    def __init__(self, git: Git, commit: str, at: datetime, parts: Parts) -> None:
+    def __init__(self, git: Git, commit: str, at: datetime, parts: Parts, purged: Purged) -> None:
         self.past = commit
+        self._purged = purged
         tree = git.tree(commit, *INDEXED)
         wanted = {path: blob.name for path, blob in tree.items() if is_listed(path)}
         data = git.blobs(dict.fromkeys(wanted.values()))
@@ -173,9 +169,6 @@ class Past:
     def generation(self) -> object:
         return self.past
 
-    def references(self, paths: Collection[str]) -> Mapping[str, int]:
-        return self._snapshot.references(paths)
-
     def projects(self) -> Mapping[str, str]:
         paths = (path.split("/") for path in self._files if path.startswith("knowledge/projects/"))
         return _called({parts[2] for parts in paths if len(parts) > 3})
@@ -184,7 +177,7 @@ class Past:
     def _snapshot(self) -> Snapshot:
         from tacit.search.snapshot import Snapshot
 
-        return Snapshot(self._files, self._at, self._parts)
+        return Snapshot(self._files, self._at, self._parts, self._purged)
 
 
 def _patience(deadline: float | None) -> float:

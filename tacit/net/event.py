@@ -370,6 +370,8 @@ def forward(arguments: "Sequence[str]", spool: "Spool") -> "NoReturn":
         signal.setitimer(signal.ITIMER_REAL, asked.left())
         asked.doing = "waiting for the event on standard input"
         event = _read_event(asked)
+        if os.environ.get("TACIT_WORKER"):  # a program that tacit itself started: memory must not feed on it
+            _say(asked, {"continue": True})
         (_turn if asked.operation == "turn" else _keep)(asked, event)
     except (Unreachable, Wrong) as error:
         _failed(asked, str(error))

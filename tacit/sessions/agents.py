@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from tacit.sessions.classify import MAIN, classify, folded, is_name
 
+WORKER = "tacit-worker"  # the word behind the agent, in keys of sessions that tacit itself began
 _UNREAD = "?"  # no agent is called so
 
 
@@ -39,3 +40,10 @@ def excluded_agent(agents: Sequence[str], excluded: Collection[str]) -> str:
     count, since hosts fold it."""
     names = frozenset(map(folded, excluded))
     return next((agent for agent in agents if folded(agent) in names), "")
+
+
+def is_own_work(session_key: object) -> bool:
+    """Whether tacit itself began the session, to have a model read something: `agent:<a>:tacit-worker…`. It
+    is neither kept nor learned from, or memory would feed on itself."""
+    parts = session_key.split(":") if isinstance(session_key, str) else []
+    return WORKER in (parts[0:1] if parts[:1] != ["agent"] else parts[2:3])

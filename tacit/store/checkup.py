@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 from tacit.config import Config, without_secret
 from tacit.errors import StoreError, TacitError
+from tacit.model.changes import is_trusted
 from tacit.model.problems import Problem
 from tacit.store import files, hooks, overview, repair
 from tacit.store.committer import loose_transcripts
 from tacit.store.forgetting.forget import unfinished
+from tacit.store.generated import marked_lines, transcript_at
 from tacit.store.git import Git
 from tacit.store.gitwork import GitWork
 from tacit.store.home import NOTE_FOLDERS, Home
@@ -49,6 +51,7 @@ def checkup(home: Home, config: Config, tick: Callable[[int, int], None]) -> Ite
         "sessions": _sessions,
         "transcripts": lambda home, _: _proof(home, tick),
         "notes": _notes,
+        "origins": _origins,
         "MEMORY.md": _memory,
         "workspaces": _workspaces,
         "network": _reach,
@@ -235,6 +238,38 @@ def _is_utf8(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _origins(home: Home, _config: Config) -> Check:
+    """Lines in notes that are somebody else's word, and those whose words cannot be looked up any more."""
+    count, foreign, lost = 0, [], []
+    for one in marked_lines(home):
+        if one.path.startswith("drafts/"):
+            continue
+        count += 1
+        if not is_trusted(one.mark.trust) and not one.is_edited:
+            what = _FOREIGN[one.mark.trust]
+            foreign.append(Problem(one.path, what, _ASK, one.number, level="warning"))
+        if any(transcript_at(home, path) is None for path in one.mark.transcripts):
+            what = "was made from a transcript that is gone."
+            lost.append(Problem(one.path, what, _LOOK, one.number, level="warning"))
+    problems = [*_first(foreign), *_first(lost)]
+    return Check("origins", f"{count} lines by tacit", tuple(problems))
+
+
+_FOREIGN = {
+    "other": "is the word of somebody else than you.",
+    "tool": "is what a tool said.",
+    "web": "is what a stranger wrote, as a tool read it.",
+}
+_ASK = "See where it is from: tacit why-known TEXT; to remove all from there: tacit purge --origin ORIGIN"
+_LOOK = "See: tacit verify"
+
+
+def _first(problems: list[Problem]) -> Iterator[Problem]:
+    yield from problems[:_SHOWN]
+    if len(problems) > _SHOWN:
+        yield Problem("notes", f"{len(problems) - _SHOWN} more lines like this.", level="warning")
 
 
 def _memory(home: Home, config: Config) -> Check:

@@ -240,6 +240,21 @@ class Committer:
                 self._forget_touched(found.changes)
             return Outcome(tuple(commits), left=found.left)
 
+    def commit_paths(self, message: str, paths: Sequence[str], about: datetime | None = None) -> Outcome:
+        """One commit of these notes as they are on disk. What the user staged is left to the user. Call it
+        with the home's lock; no commit is made where nothing differs."""
+        self._work.settle()
+        if why := self.waits_for():
+            return Outcome(waiting=why)
+        kept = self._git.tree("HEAD", *paths) if self._git.head() else {}
+        theirs = self.staged()
+        found = [(path, self._change(path, kept.get(path))) for path in dict.fromkeys(paths)]
+        changes = [change for path, change in found if isinstance(change, Change) and path not in theirs]
+        left = tuple(change for _, change in found if isinstance(change, Problem))
+        if not changes:
+            return Outcome(left=left)
+        return Outcome((self.commit(Planned(message, changes, self._now(), about=about)),), left=left)
+
     # ------------------------------------------------------------ which session touched which note
 
     def touch(self, path: str, notes: Sequence[str]) -> None:

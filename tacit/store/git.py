@@ -314,6 +314,10 @@ class Git:
         out = self.run("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *folders)
         return [os.fsdecode(path) for path in _split(out)]
 
+    def blob_name(self, data: bytes) -> str:
+        """What these bytes are called in this repository."""
+        return blob_name(data, self.algorithm)
+
     def blobs(self, names: Iterable[str]) -> dict[str, bytes]:
         """The bytes of many blobs in one process; one that cannot be read is left out."""
         out = self.run("cat-file", "--batch", stdin="".join(f"{name}\n" for name in names).encode())
@@ -580,17 +584,34 @@ class Git:
         return f"attachments were not sent: {said}" if said else ""
 
     def _go_out(self, *arguments: str) -> str:
+        return self._ask_out(*arguments)[1]
+
+    def _ask_out(self, *arguments: str) -> tuple[str, str]:
+        """What git found out there, and what went wrong."""
         command = ["git", "-C", str(self.root), "-c", f"core.hooksPath={os.devnull}", *arguments]
         foreign = {name: value for name, value in os.environ.items() if name not in _PLACES}
         environment = {**foreign, "GIT_DIR": str(self.root / ".git"), "GIT_TERMINAL_PROMPT": "0"}
         try:
             done = subprocess.run(command, capture_output=True, env=environment, timeout=120, check=False)
         except subprocess.TimeoutExpired:
-            return f"git {arguments[0]} took longer than 120 s and was stopped"
+            return "", f"git {arguments[0]} took longer than 120 s and was stopped"
         except (OSError, ValueError) as error:
-            return without_secret(str(error))
+            return "", without_secret(str(error))
         said = without_secret(done.stderr.decode("utf-8", "replace").strip())
-        return (said or f"git {arguments[0]} failed") if done.returncode else ""
+        found = done.stdout.decode("utf-8", "replace")
+        return found, (said or f"git {arguments[0]} failed") if done.returncode else ""
+
+    def claim(self, remote: str, name: str, owner: str) -> bool | str:
+        """Say on the remote that something is ours to do: a ref that only one can make. True: it is ours, now
+        or from before; False: somebody else's; in words: it could not be asked."""
+        ref = f"refs/tacit/claims/{name}"
+        blob = self.run("hash-object", "-w", "--stdin", stdin=owner.encode()).decode().strip()
+        # The empty expectation: the push is refused where the ref is there.
+        said = self._go_out("push", "--quiet", f"--force-with-lease={ref}:", "--", remote, f"{blob}:{ref}")
+        if not said:
+            return True
+        there, _ = self._ask_out("ls-remote", "--", remote, ref)
+        return there.split()[0] == blob if there.strip() else said
 
     def _moving_tags(self) -> list[str]:
         """Tags of a day or week that may not be over, as refspecs that leave them out: they still move with

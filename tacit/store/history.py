@@ -16,10 +16,10 @@ from tacit.errors import Busy, TacitError, UsageError
 from tacit.store import files, lfs
 from tacit.store.committer import Committer
 from tacit.store.git import EXECUTABLE, PLAIN, Change, Git, Planned
-from tacit.store.home import Home
+from tacit.store.home import PURGED, REVIEWED, Home
 
 _DIFF = ("--no-ext-diff", "--no-textconv", "--no-renames", "--no-color", "--ignore-submodules=all")
-_SUBJECTS = "%H%x00%aI%x00%s%x00%(trailers:key=Session,valueonly,separator=%x01)"
+_SUBJECTS = "%H%x00%aI%x00%s%x00%(trailers:key=Session,valueonly,separator=%x01)%x00%an"
 _SEARCHED = ("knowledge", "topics", "raw/conversations", "archive")
 
 
@@ -29,6 +29,7 @@ class Commit:
     when: datetime
     subject: str
     session: str = ""
+    author: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,15 @@ class History:
         out = self._git.run(*arguments, "HEAD", "--", *_SEARCHED, timeout=120)
         blocks = re.split(rb"^\x02", out, flags=re.MULTILINE)[1:]  # lines of a patch begin with + or -
         return [found for block in blocks for found in _learned(block, text)]
+
+    def first(self, path: str, text: str) -> Commit | None:
+        """The oldest commit in which a file had this text; None: it is not committed."""
+        files.parts_of(path)
+        if self._git.head() is None:
+            return None
+        arguments = ("log", "--reverse", f"-S{_as_argument(text)}", f"--format={_SUBJECTS}")
+        out = self._git.run(*arguments, "HEAD", "--", path, timeout=120).decode("utf-8", "replace")
+        return _commit(out.split("\n", 1)[0]) if out.strip() else None
 
     def blame(self, path: str) -> list[Origin]:
         """The file in runs of lines that came together."""
@@ -226,8 +236,9 @@ class History:
         if parent is None or self._git.resolve(f"{commit}^2") is not None:
             raise UsageError(f"{commit[:10]} is the first commit or a merge; it cannot be undone by itself.")
         sides = self._sides(parent, commit)
-        if any(path.startswith("raw/") for path in sides):
+        if any(path.startswith("raw/") and path != PURGED for path in sides):
             raise UsageError(f"{commit[:10]} holds a sealed transcript, and those are never undone.")
+        sides.pop(REVIEWED, None)
         found = [self._reversal(path, commit, before, done) for path, (before, done) in sides.items()]
         return [edit for edit in found if edit.changes]
 
@@ -255,6 +266,8 @@ class History:
         at_disk = _as_kept(now, done.data)
         if at_disk == done.data:
             kept = before.data
+        elif path == PURGED and at_disk is not None and done.data is not None:
+            kept = self._merged(path, at_disk, done.data, before.data or b"")
         elif at_disk is None or done.data is None or before.data is None or lfs.is_pointer(done.data):
             raise UsageError(
                 f"{path} has changed since {commit[:10]}, so that commit cannot be taken back as it is."
@@ -285,6 +298,9 @@ class History:
         return data
 
     def _merged(self, path: str, now: bytes, done: bytes, before: bytes) -> bytes:
+        if path == PURGED:  # only ever added to, so lines that came later do not stand in the way
+            added = set(done.splitlines()) - set(before.splitlines())
+            return b"".join(line for line in now.splitlines(keepends=True) if line.rstrip(b"\n") not in added)
         with tempfile.TemporaryDirectory(dir=self._home.private) as folder:
             names = [Path(folder, name) for name in ("now", "done", "before")]
             for name, data in zip(names, (now, done, before), strict=True):
@@ -362,8 +378,8 @@ _EMPTY_TREES = (
 
 
 def _commit(line: str) -> Commit:
-    name, when, subject, session = line.split("\0")[:4]
-    return Commit(name, datetime.fromisoformat(when), subject, session.split("\x01")[0])
+    name, when, subject, session, author = line.split("\0")[:5]
+    return Commit(name, datetime.fromisoformat(when), subject, session.split("\x01")[0], author)
 
 
 def _learned(block: bytes, text: str) -> Iterator[Learned]:
@@ -444,4 +460,5 @@ def _origins(porcelain: str) -> list[Origin]:
 
 def _blamed(name: str, facts: dict[str, str]) -> Commit:
     zone = datetime.strptime(facts.get("author-tz", "+0000"), "%z").tzinfo
-    return Commit(name, datetime.fromtimestamp(int(facts["author-time"]), zone), facts.get("summary", ""))
+    when = datetime.fromtimestamp(int(facts["author-time"]), zone)
+    return Commit(name, when, facts.get("summary", ""), author=facts.get("author", ""))

@@ -9,10 +9,12 @@ from tacit.errors import HomeError, UsageError
 
 CONFIG = "memory-config.yaml"
 CONVERSATIONS = "raw/conversations"
+PURGED = "raw/purged.jsonl"  # origins that count no more
+REVIEWED = "drafts/approvals.jsonl"  # what was decided about drafts: only ever added to, and never undone
 MIRROR = "ETHOS_CONTEXT.md"  # a copy of what a turn was given: never knowledge, wherever it stands
 # What `tacit run commit` looks after; raw/ is committed session by session.
 NOTE_FOLDERS = ("knowledge", "topics", "archive", "attachments", "drafts")
-NOTE_FILES = (CONFIG, ".gitignore", ".gitattributes")
+NOTE_FILES = (CONFIG, ".gitignore", ".gitattributes", PURGED)
 
 
 class Home:

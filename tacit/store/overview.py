@@ -29,6 +29,9 @@ class Overview:
     waiting: list[str]
     daemon: dict[str, object] | None  # what it says of itself; empty while it starts; None: none runs
     spool: int  # records that wait for a daemon
+    unlearned: int  # sealed transcripts that nothing was looked for in yet, or not by all extractors
+    unlearned_why: str  # the last reason, where that failed
+    drafts: int  # that wait for a review
     settings: dict[str, object] | None  # who is left out; None: the config is not written plainly enough
 
 
@@ -46,13 +49,35 @@ def look(home: Home) -> Overview:
     seen.open, seen.left_open, seen.waiting = _sessions(root)
     seen.daemon = _daemon(root)
     seen.spool = spool.waiting(root)
+    open_now = {path for _, path in seen.open}
+    sealed = [path for path, _ in conversations if path not in open_now]
+    seen.unlearned, seen.unlearned_why = _unlearned(f"{root}/.tacit/runs.jsonl", sealed)
+    seen.drafts = sum(1 for path, _ in notes if path.startswith("drafts/") and path.count("/") == 1)
     seen.settings = settings(_read(str(home.config)))
     return seen
+
+
+def _unlearned(runs: str, sealed: list[str]) -> tuple[int, str]:
+    """By the last word on each transcript. Most lines are only glanced at: there is one for each."""
+    left = set(sealed)
+    why = ""
+    for line in _read(runs).split("\n"):
+        path = line.partition('"transcript": "')[2].partition('"')[0]
+        if path and '"failed": []' in line:
+            left.discard(path)
+        elif path in left:
+            why = line.partition('"why": "')[2].partition('"}')[0].replace('\\"', '"') or why
+    return len(left), why if left else ""
 
 
 def adopts(home: Home) -> bool:
     """Whether the config names workspaces, by the look of it."""
     return _ADOPTS.search(_read(str(home.config))) is not None
+
+
+def names_models(home: Home) -> bool:
+    """Whether the config names a model that is asked something, by the look of it."""
+    return _MODEL.search(_COMMENT.sub("", _read(str(home.config)))) is not None
 
 
 def _began(transcript: tuple[str, float]) -> tuple[str, float, str]:
@@ -205,6 +230,8 @@ SETTINGS: dict[str, object] = {
 }
 LANES = ("bootstrap", "runtime", "file", "daily")
 _ADOPTS = re.compile(r"""^[ {]*["']?workspaces\b(?!["']?: *\[ *\] *$)""", re.MULTILINE)
+_MODEL = re.compile(r"""(?:\b|_)model["']?\s*:\s*["']?(?!null\b|~|none\b|bundled\b)[A-Za-z/$]""")
+_COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 _SECTION = re.compile(r"([A-Za-z_][A-Za-z0-9_]*):(?: .*)?")
 _KEY = re.compile(r"( +)([A-Za-z_][A-Za-z0-9_]*):(?: +([A-Za-z0-9_., \[\]-]*?))?(?: +#.*)?")
 _FLOW = re.compile(r": +\{([^{}]*)\}")

@@ -19,7 +19,7 @@ def furnish(home: Path) -> None:
     with memory.session(session_id="talk", session_key="agent:main:telegram:direct:99") as session:
         session.message("user", f"The {SECRET} is mine")
     memory.write(NOTE, f"# Noor\n\n- has a {SECRET} at home\n", replacing=None)
-    memory.work()
+    memory.commit()
 
 
 def everything(home: Path) -> dict[str, bytes]:

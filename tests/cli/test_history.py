@@ -41,7 +41,7 @@ class Story:
         when = self.times[number]
         memory = Memory(Home(self.home), Config(), zone=when.tzinfo, now=lambda: when)
         (self.home / NOTE).write_text(text)
-        (commit,) = memory.work().commits
+        (commit,) = memory.commit().commits
         return commit
 
     def shown(self, number: int) -> str:
@@ -77,7 +77,7 @@ def test_when_nothing_is_found_it_says_so_and_exits_with_one(story: Story, tacit
 
 def test_long_lines_are_cut(home: Path, tacit: Tacit, memory: Memory) -> None:
     (home / NOTE).write_text("needle " + "x" * 500 + "\n")
-    memory.work()
+    memory.commit()
     line = tacit("history", "when", "needle").stdout.splitlines()[2]
     assert (len(line), line[-1]) == (6 + 160, "…")
 
@@ -116,7 +116,7 @@ def test_diff_from_before_the_beginning_is_everything(story: Story, tacit: Tacit
 
 def test_today_tells_what_was_learned(home: Path, memory: Memory, tacit: Tacit) -> None:
     (home / NOTE).write_text("Fire at 1240.\n")
-    memory.work()
+    memory.commit()
     ran = tacit("history", "today")
     assert ran.code == 0
     assert f"{NOTE}  (added, +1 −0)\n  + Fire at 1240.\n" in ran.stdout

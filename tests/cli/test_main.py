@@ -242,9 +242,9 @@ def test_an_undo_that_is_refused_prints_hostile_names_safely(
 ) -> None:
     file = home / f"knowledge/{HOSTILE}.md"
     file.write_text("one\n")
-    memory.work()
+    memory.commit()
     file.write_text("two\n")
-    (commit,) = memory.work().commits
+    (commit,) = memory.commit().commits
     file.write_text("three\n")
     ran = tacit("history", "undo", commit)
     assert ran.code == 2

@@ -198,7 +198,7 @@ def test_aio_does_the_work_that_is_due(garden: Path) -> None:
     async def work() -> bool:
         async with aio.open(garden) as memory:
             (garden / "knowledge/reference/new.md").write_text("# New\n\nA note.\n")
-            return (await memory.work()).changed
+            return (await memory.commit()).changed
 
     assert run(work())
 

@@ -21,10 +21,12 @@ from tacit.daemon.log import Log
 from tacit.daemon.metrics import Metrics
 from tacit.daemon.work import Job, Ran, Work
 from tacit.errors import UsageError
+from tacit.llm.chat import ChatError
 from tacit.memory import Memory
 from tacit.memory.live import About, Conversations
 from tacit.search.searcher import Searcher
 from tacit.store import spool
+from tacit.store.files import locked
 from tacit.store.home import CONFIG, Home
 from tests.conftest import GitLog, eventually
 from tests.memory.homes import opened, write
@@ -200,6 +202,61 @@ def test_notes_are_committed_when_they_are_due_and_then_every_interval(at: At, g
     assert notes.next == at.clock.steady + 30 * 60
     at.run("notes")
     assert "reference/new.md" in str(git_log())
+
+
+def test_what_ended_conversations_taught_is_learned_and_the_day_is_condensed(at: At, git_log: GitLog) -> None:
+    at.live.message(About(session_id="a"), "user", "We decided to fire the plates at 1,215 degrees.")
+    at.live.end(About(session_id="a"))
+    at.run("commit")
+    assert at.run("learn").waiting == ""
+    assert "1,215" in (at.home / "knowledge/memory/MEMORY.md").read_text()
+    assert git_log()[0].trailer("Learned")
+    assert at.logged("learned")[0]["lines"] == 1
+    at.run("condense")
+    assert not at.logged("condensed")
+    at.clock.pass_by(24 * 3600)
+    at.run("condense")
+    assert at.logged("condensed")
+    assert "Condensed: day 2026-03-10" in git_log("-1")[0].message
+    commits = len(git_log())
+    at.run("learn")
+    at.run("condense")
+    assert len(git_log()) == commits
+
+
+def test_where_it_is_a_persons_to_ask_for_nothing_is_learned(at: At, git_log: GitLog) -> None:
+    at.work.stop(PATIENCE)
+    (at.home / CONFIG).write_text("timezone: UTC\nlifecycle: {extraction_trigger: manual}\n")
+    by_hand = At(at.home)
+    by_hand.live.message(About(session_id="a"), "user", "We decided to fire the plates at 1,215 degrees.")
+    by_hand.live.end(About(session_id="a"))
+    by_hand.run("commit")
+    by_hand.run("learn")
+    assert "1,215" not in (at.home / "knowledge/memory/MEMORY.md").read_text()
+    by_hand.work.stop(PATIENCE)
+
+
+def test_learning_that_another_process_does_is_no_failure(at: At) -> None:
+    with locked(at.home / ".tacit/lifecycle.lock"):
+        assert at.run("learn").failures == 0
+
+
+def test_a_provider_that_is_down_is_told_and_tried_again(at: At, monkeypatch: pytest.MonkeyPatch) -> None:
+    def down(task: str) -> Any:
+        def ask(*_: object) -> Any:
+            raise ChatError("The provider does not answer. Try again later.")
+
+        return ask
+
+    monkeypatch.setattr(at.work.served.memory, "ask", down)
+    at.live.message(About(session_id="a"), "user", "We decided to fire the plates at 1,215 degrees.")
+    at.live.end(About(session_id="a"))
+    at.run("commit")
+    assert "1 conversations are still to be learned from" in at.run("learn").waiting
+    assert any("does not answer" in problem for problem in at.work.problems())
+    monkeypatch.setattr(at.work.served.memory, "ask", lambda task: None)
+    assert at.run("learn").waiting == ""
+    assert "1,215" in (at.home / "knowledge/memory/MEMORY.md").read_text()
 
 
 def test_without_auto_commit_nobody_commits(home: Path, git_log: GitLog) -> None:

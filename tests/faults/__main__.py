@@ -8,8 +8,9 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 
-from tests.faults import broken, clock, fulldisk, scan, userwork
+from tests.faults import broken, clock, fulldisk, rerun, scan, userwork
 from tests.faults import forget as forgetting
+from tests.faults import lifecycle as living
 from tests.faults import openclaw as beside
 from tests.faults.cases import try_cases
 from tests.faults.killloop import kill_loop
@@ -49,7 +50,13 @@ def errors(options: argparse.Namespace) -> Iterator[Trial]:
 
 def forget(options: argparse.Namespace) -> Iterator[Trial]:
     """kill -9 at every file call of `tacit forget`, then the same command again"""
-    yield forgetting.scan
+    yield lambda: rerun.scan(forgetting.FORGET)
+
+
+def lifecycle(options: argparse.Namespace) -> Iterator[Trial]:
+    """kill -9 at every file call of learning, condensing, archiving and approving, then the same again"""
+    for trial in living.TRIALS:
+        yield lambda trial=trial: rerun.scan(trial)  # type: ignore[misc]
 
 
 def loop(options: argparse.Namespace) -> Iterator[Trial]:
@@ -97,7 +104,20 @@ def openclaw(options: argparse.Namespace) -> Iterator[Trial]:
 
 PARTS = {
     part.__name__: part
-    for part in (kill, errors, forget, loop, writers, repositories, disk, person, clocks, power, openclaw)
+    for part in (
+        kill,
+        errors,
+        forget,
+        lifecycle,
+        loop,
+        writers,
+        repositories,
+        disk,
+        person,
+        clocks,
+        power,
+        openclaw,
+    )
 }
 
 

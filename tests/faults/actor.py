@@ -125,7 +125,7 @@ def adopt(home: Path, acks: Path, name: str) -> None:
 def commit(home: Path, acks: Path, name: str) -> None:
     """What `tacit run commit` does."""
     memory = tacit.open(home)
-    if not memory.work().waiting:
+    if not memory.commit().waiting:
         acknowledge(acks, "work")
 
 
@@ -158,7 +158,7 @@ def _whole_turn(memory: tacit.Memory, acks: Path, name: str, number: int) -> Non
     acknowledge(acks, f"note {_next_version(memory)}")
     _end(session, acks)
     if number % 4 == 3:
-        memory.work()
+        memory.commit()
         acknowledge(acks, "work")
 
 
@@ -187,7 +187,7 @@ def crowd(home: Path, acks: Path, name: str) -> None:
         _timed_turn(memory, acks, f"{name}-{number}")
         _edit_shared(memory, acks, f"{name}-{number}")
         if number % 10 == 9:
-            memory.work()
+            memory.commit()
 
 
 def _timed_turn(memory: tacit.Memory, acks: Path, name: str) -> None:

@@ -96,7 +96,7 @@ def _between_sessions(jump: timedelta) -> Callable[[Path], Iterator[str]]:
                 _in_a_process_that_dies(lambda: _say(memory, "during"))
             else:
                 _say(memory, name).end()
-            memory.work()
+            memory.commit()
         names = ("before.question", "during.question", "after.question")
         yield from invariants.broken(home, Kept(names))
 

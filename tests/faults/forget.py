@@ -7,18 +7,13 @@ is nowhere, everything else has the bytes it had, and the person's work is as it
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import sys
-import time
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import tacit
-from tests.faults import homes, inject
-from tests.faults.inject import Call, Fault
-from tests.faults.machine import ROOT, environment, workshop
-from tests.faults.report import Figure, say, tell
+from tests.faults import homes, rerun
+from tests.faults.report import tell
+from tests.faults.rerun import Trial
 
 SECRET = "heron7719"
 NOTE = "knowledge/people/heron.md"
@@ -38,14 +33,10 @@ def furnish(home: Path) -> None:
     memory.write(NOTE, f"# Heron\n\n- {SECRET}\n- tea\n", replacing=None)
     for name, text in (("forgotten", "One"), (SECRET, "Two")):  # the second needs a number
         memory.write(f"knowledge/people/{name}.md", f"# {text}\n", replacing=None)
-    memory.work()
+    memory.commit()
     homes.must(home, "tag", "-a", "-m", SECRET, "one")
     homes.must(home, "branch", "explore/forgotten", "HEAD~1")
     homes.must(home, "switch", "-q", "-c", f"explore/{SECRET}")
-
-
-def run(home: Path, fault: Fault) -> inject.Ran:
-    return inject.run_module(["tacit", *COMMAND, "--home", str(home)], home, fault)
 
 
 def state(home: Path) -> dict[str, object]:
@@ -74,18 +65,13 @@ def _plain(name: str) -> str:
     return name.replace(SECRET, "forgotten-2")
 
 
-def broken(home: Path, before: dict[str, object]) -> list[str]:
+def broken(home: Path, before: object) -> list[str]:
     found = []
     if homes.git(home, "fsck", "--full").returncode:
         found.append("git fsck fails after the kill")
     if any(SECRET in file.read_text() for file in (home / ".tacit").glob("forget-*.json")):
         found.append("the text was written down")
-    again = subprocess.run(
-        [sys.executable, "-m", "tacit", *COMMAND, "--home", str(home)],
-        env=environment(home.parent),
-        cwd=ROOT,
-        capture_output=True,
-    )
+    again = rerun.again(FORGET, home)
     is_done = again.returncode == 1 and b"Nothing matches" in again.stdout  # the kill came when all was over
     if again.returncode and not is_done:
         found.append(
@@ -113,40 +99,13 @@ def residue(home: Path) -> list[str]:
     return found + ["an object"] * (text in objects)
 
 
-def try_point(base: Path, number: int) -> tuple[Call | None, list[str]]:
-    home = base.parent / f"at{number}" / "home"
-    home.parent.mkdir()
-    shutil.copytree(base, home, symlinks=True)
-    try:
-        before = state(home)
-        ran = run(home, Fault("kill", number))
-        if len(ran.calls) < number:
-            return None, []
-        return ran.calls[number - 1], (["it hung"] if ran.code is None else []) + broken(home, before)
-    finally:
-        shutil.rmtree(home.parent)
+def command(home: Path) -> tuple[str, ...]:
+    return COMMAND
 
 
-def scan(step: int = 1, first: int = 1, workers: int = 2) -> Figure:
-    began = time.monotonic()
-    with workshop() as folder:
-        base = folder / "base"
-        furnish(base)
-        trial = folder / "trial"
-        shutil.copytree(base, trial, symlinks=True)
-        ran = run(trial, Fault())
-        if ran.code:
-            raise RuntimeError(f"it fails without any fault: {ran.error}")
-        numbers = range(first, len(ran.calls) + 5, step)
-        say(f"about {len(ran.calls)} calls, {len(numbers)} of them tried")
-        with ProcessPoolExecutor(workers) as pool:
-            points = list(pool.map(try_point, [base] * len(numbers), numbers))
-    fired = [(call, found) for call, found in points if call]
-    failures = [f"{call.name} {call.path}: {'; '.join(found)}" for call, found in fired if found]
-    what = "kill at every file call: tacit forget"
-    return Figure("forget", what, "points", len(failures), len(fired), time.monotonic() - began, {}, failures)
+FORGET = Trial("forget", "tacit forget", furnish, command, state, broken)
 
 
 if __name__ == "__main__":
-    figure = tell(scan(int(sys.argv[1]) if len(sys.argv) > 1 else 1))
+    figure = tell(rerun.scan(FORGET, int(sys.argv[1]) if len(sys.argv) > 1 else 1))
     sys.exit(1 if figure.broken else 0)

@@ -60,7 +60,7 @@ def furnish(home: Path) -> None:
         session.message("user", text_of("past.question"))
         session.message("agent", text_of("past.answer"))
     memory.write(NOTE, note_of(1), replacing=None)
-    memory.work()
+    memory.commit()
     start_own_work(home)
 
 

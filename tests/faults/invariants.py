@@ -59,7 +59,7 @@ def broken(home: Path, kept: Kept) -> list[str]:
     """Recover as the next command does, then name everything that is not as promised."""
     try:
         memory = tacit.open(home)
-        worked = memory.work()
+        worked = memory.commit()
     except Exception:  # noqa: BLE001 - whatever it is, the next command failed
         return [f"the next command fails: {last_line(traceback.format_exc())}"]
     found = [f"a commit still waits: {worked.waiting}"] if worked.waiting else []
@@ -223,7 +223,7 @@ def litter(home: Path) -> list[str]:
     days_ago = time.time() - 2 * 86400
     for file in left:
         os.utime(file, (days_ago, days_ago))
-    tacit.open(home).work()
+    tacit.open(home).commit()
     return sorted(str(file.relative_to(home)) for file in _leftovers(home))
 
 

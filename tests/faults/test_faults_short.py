@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.faults import broken, forget, fulldisk, scan, userwork
+from tests.faults import broken, forget, fulldisk, lifecycle, rerun, scan, userwork
 from tests.faults.cases import Case, try_case
 from tests.faults.killloop import kill_loop
 from tests.faults.machine import Impossible
@@ -59,7 +59,17 @@ def test_kill_at_file_calls_of_init_is_mended_by_running_it_again() -> None:
 
 def test_kill_at_file_calls_of_forget_is_finished_by_running_it_again() -> None:
     """Nothing of the text is left then, and everything else has the bytes it had."""
-    hold(lambda: forget.scan(step=47, first=1 + SEED % 47, workers=1))
+    hold(lambda: rerun.scan(forget.FORGET, step=47, first=1 + SEED % 47, workers=1))
+
+
+@pytest.mark.parametrize("trial", lifecycle.TRIALS, ids=lambda trial: trial.name)
+def test_kill_at_file_calls_of_the_lifecycle_is_finished_by_running_it_again(trial: rerun.Trial) -> None:
+    """Then the notes are those of an undisturbed run: no line is lost, none is there twice."""
+    hold(lambda: rerun.scan(trial, step=trial_step(trial), first=1 + SEED % trial_step(trial), workers=1))
+
+
+def trial_step(trial: rerun.Trial) -> int:
+    return 23 if trial.name == "approve" else 61
 
 
 @pytest.mark.parametrize("act", ["ENOSPC", "EIO"])

@@ -86,7 +86,7 @@ def _commit_in_editor(folder: Path, *arguments: str) -> Iterator[str]:
     time.sleep(1.0)
     had_lock = (home / ".git/index.lock").exists()
     _say(home, "meanwhile")
-    tacit.open(home).work()
+    tacit.open(home).commit()
     if had_lock and command.poll() is None and not (home / ".git/index.lock").exists():
         yield "the person's lock was taken away"
     yield from _finished(command)

@@ -136,7 +136,7 @@ def live_in(root: Path) -> None:
         session = memory.session(key, started=begun, session_id=f"ses_{number}")
         session.message("user", said, begun)
         session.end(begun)
-    memory.work()
+    memory.commit()
     memory.searcher.find("", now=NOW)
 
 

@@ -32,7 +32,7 @@ def talk(memory: Memory, number: int, *said: str) -> None:
 
 
 def ready(memory: Memory) -> Memory:
-    memory.work()
+    memory.commit()
     memory.searcher.catch_up(20)
     return memory
 

@@ -140,7 +140,7 @@ def test_the_next_process_goes_on_with_the_same_session(
     before = live.message(about, "user", "before")
     assert callable(leave)
     leave(live)
-    product.open(home).work()  # a command that looks for what a crash left open
+    product.open(home).commit()  # a command that looks for what a crash left open
     again = begun(home, clock)
     kept = again.message(about, "agent", "after")
     assert (kept.session_id, kept.number) == (before.session_id, 2)

@@ -52,7 +52,7 @@ def three_months(tmp_path_factory: pytest.TempPathFactory) -> Path:
         session = memory.session("agent:main:main", started=day)
         session.message("user", f"Let us water the tomatoes in month {number} SAID{number}", day)
         session.end(day)
-        memory.work()
+        memory.commit()
     memory.searcher.find("", now=DAYS[-1])
     return root
 

@@ -180,6 +180,6 @@ def test_a_workspace_is_read_and_never_written(adopted: Path, folder: Path) -> N
     assert note.text == FILES["MEMORY.md"]
     with pytest.raises(UsageError):
         memory.write("workspace/ws/MEMORY.md", "other", replacing=note)
-    memory.work()
+    memory.commit()
     assert files_of(folder) == before
     assert hashlib.sha256(FILES["TOOLS.md"].encode()).hexdigest() == before["TOOLS.md"]

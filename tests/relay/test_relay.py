@@ -554,3 +554,14 @@ def test_relay_is_also_a_console_script(garden: Path, at: Path) -> None:
         command += ["--home", str(garden), "--deadline-ms", "20000"]
         done = subprocess.run(command, input=b"{}", capture_output=True, timeout=60)
     assert json.loads(done.stdout)["additionalContext"] == "found"
+
+
+def test_a_program_that_tacit_itself_started_is_neither_kept_nor_given_anything(
+    home: Path, relay: Relay
+) -> None:
+    ours = {"TACIT_WORKER": "1"}
+    body = {"session_key": "agent:main:main", "role": "user", "text": "Extract the decisions"}
+    assert relay("message", body, env=ours).json == {"continue": True}
+    assert relay("turn", EVENT, env=ours).json == {"continue": True}
+    assert not list((home / ".tacit").glob("spool/*"))
+    assert relay("message", body).json == {"continue": True, "spooled": True}

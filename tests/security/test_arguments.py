@@ -137,7 +137,7 @@ def test_a_note_with_such_a_name_is_a_note(home: Path, memory: Memory, trick: st
     file = home / "knowledge" / trick
     file.write_text("harmless\n")
     before = world(home)
-    (commit,) = memory.work().commits
+    (commit,) = memory.commit().commits
     path = f"knowledge/{trick}"
     assert set(memory.git.tree("HEAD", "knowledge")) >= {path}
     assert memory.history.recall(path, "HEAD") == "harmless\n"

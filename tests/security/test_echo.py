@@ -98,7 +98,7 @@ class Lived:
         self.said: list[tuple[str, str]] = []
         self.blocks = [self._turn(number) for number in range(TURNS)]
         self.session.end()
-        self.memory.work()
+        self.memory.commit()
         self.daily = self.page.read_text()
 
     def clock(self) -> datetime:

@@ -29,7 +29,7 @@ with memory.session() as session:
     session.message("user", "hello kiln")
     session.knowledge("created", "knowledge/kiln.md")
 (home / "knowledge/kiln.md").write_text("fire at 1220\\n")
-worked = memory.work()
+worked = memory.commit()
 assert worked.commits and not worked.waiting, worked
 memory.history.when("1220"); memory.history.blame("knowledge/kiln.md")
 memory.history.diff("1 week"); memory.history.today(); memory.history.recall("knowledge/kiln.md", "HEAD")
@@ -37,7 +37,7 @@ snapshot(memory.git, "here")
 assert {item.state for item in memory.verify()} == {"proved"}
 memory.history.undo(worked.commits[-1])
 (home / "knowledge/kiln.md").write_text("fire at 1240\\n")
-assert memory.work().commits
+assert memory.commit().commits
 """
 
 
@@ -53,7 +53,7 @@ def everything(home: Path, memory: Memory) -> None:
         session.message("user", "hello kiln")
         session.knowledge("created", "knowledge/kiln.md")
     (home / "knowledge/kiln.md").write_text("fire at 1220\n")
-    worked = memory.work()
+    worked = memory.commit()
     assert worked.waiting == ""
     assert len(worked.commits) == 1
     assert memory.history.when("1220")
@@ -281,7 +281,7 @@ def test_no_setting_of_the_repository_changes_what_is_committed(
     memory = tacit.open(home)
     data = "crlf\r\nlf\n\u00e9\n"
     (home / "knowledge/caf\u00e9.md").write_bytes(data.encode())
-    memory.work()
+    memory.commit()
     everything(home, memory)
     assert Git(home).read("HEAD", "knowledge/caf\u00e9.md") == data.encode()
     out = Git(home).run("log", "-4", "-z", "--format=", "--name-only")
@@ -389,7 +389,7 @@ def test_an_embedded_bare_repository_is_committed_as_plain_files_or_named_and_st
 ) -> None:
     _embedded_bare(home, trap)
     (home / "knowledge/ours.md").write_text("ours\n")
-    memory.work()
+    memory.commit()
     assert Git(home).read("HEAD", "knowledge/ours.md") == b"ours\n"
     assert {blob.mode for blob in Git(home).tree("HEAD").values()} <= {"100644", "100755"}
     assert not trap.mark.exists()
@@ -399,7 +399,7 @@ def test_an_entry_of_a_submodule_is_left_as_it_is(home: Path, trap: Trap) -> Non
     _submodule(home, trap)
     memory = tacit.open(home)
     (home / "knowledge/ours.md").write_text("ours\n")
-    worked = memory.work()
+    worked = memory.commit()
     assert Git(home).tree("HEAD")["knowledge/x"].mode == "160000"
     assert [problem.where for problem in worked.problems] == ["knowledge/x"]
 
@@ -422,7 +422,7 @@ def _missing_object(home: Path, trap: Trap) -> str:
 def test_a_missing_object_is_never_fetched_from_where_the_repository_says(home: Path, trap: Trap) -> None:
     path = _missing_object(home, trap)
     assert Git(home).read("HEAD", path) is None
-    tacit.open(home).work()
+    tacit.open(home).commit()
     assert not trap.mark.exists()
 
 

@@ -130,7 +130,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Memory:
         session.message("user", f"{talk} {shape}\n{talk} end", speaker="Ana")
         session.tool("read", f"{talk} {shape[:200]}", shape[:200])
         session.end()
-    memory.work()
+    memory.commit()
     return memory
 
 

@@ -103,7 +103,7 @@ def leaks(root: Path) -> list[str]:
 def settled(root: Path, memory: Memory | None = None) -> None:
     """All that would be done later is done now: commits, tags, the index."""
     memory = memory or opened(root)
-    memory.work()
+    memory.commit()
     memory.find(QUESTION)
 
 

@@ -37,7 +37,7 @@ def test_a_group_does_not_find_what_the_owner_said_under_the_same_session_id(
         say(served, key, said[key])
     for key in (GROUP, OWNER):
         assert end(served, key)["path"]
-    memory.work()
+    memory.commit()
     assert "Hello group" in found(served, GROUP)
     assert SECRET not in found(served, GROUP)
     assert SECRET in found(served, OWNER)

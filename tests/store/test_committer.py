@@ -156,7 +156,7 @@ def test_trailers_of_a_conversation_and_of_its_notes_are_read_by_git(
         session.message("user", "The kiln is at 1220 now.")
         session.knowledge("updated", "knowledge/projects/kiln.md", "heat")
     note(home, "knowledge/projects/kiln.md", "# Kiln\n\nTranscript-SHA256: forged\n")
-    memory.work()
+    memory.commit()
     noted, conversation = git_log("-2")
     parsed = subprocess.run(
         ["git", "interpret-trailers", "--parse"],
@@ -182,10 +182,10 @@ def test_a_note_is_credited_to_the_last_session_that_changed_it_and_only_once(
             session.message("user", text)
             session.knowledge("updated", "knowledge/a.md")
     note(home, "knowledge/a.md")
-    memory.work()
+    memory.commit()
     assert git_log("-1")[0].trailer("Session") == [session.path]
     note(home, "knowledge/a.md", "edited by hand later\n")
-    memory.work()
+    memory.commit()
     assert git_log("-1")[0].trailer("Session") == []
 
 
@@ -204,9 +204,9 @@ def test_a_second_pass_with_nothing_new_changes_nothing(home: Path) -> None:
     memory = at(home, datetime.now().astimezone())
     say_something(memory)
     note(home, "knowledge/projects/kiln.md")
-    assert memory.work().changed
+    assert memory.commit().changed
     before = (head(home), user(home, "for-each-ref"), _all_files(home))
-    again = memory.work()
+    again = memory.commit()
     assert not again.changed
     assert (again.waiting, again.problems) == ("", ())
     assert (head(home), user(home, "for-each-ref"), _all_files(home)) == before
@@ -244,7 +244,7 @@ def test_without_auto_commit_a_conversation_waits_until_it_is_asked_for(home: Pa
     assert git_log("-1")[0].subject == "maintenance: lay out the home"
     memory.recover()
     assert git_log("-1")[0].subject == "maintenance: lay out the home"
-    assert memory.work().commits
+    assert memory.commit().commits
     assert git_log("-1")[0].trailer("Session") == [session.path]
     assert status(home) == ""
 
@@ -434,7 +434,7 @@ def test_staged_work_of_the_user_stays_staged_and_is_not_swept_in(home: Path, me
     staged = user(home, "diff", "--cached")
     note(home, "knowledge/ours.md")
     transcript = say_something(memory)
-    worked = memory.work()
+    worked = memory.commit()
     assert user(home, "diff", "--cached") == staged
     assert [files_of(home, name) for name in worked.commits] == [{"knowledge/ours.md"}]
     assert files_of(home, "HEAD~1") == {transcript}
@@ -520,11 +520,11 @@ def test_while_the_user_writes_a_commit_message_ours_waits_and_both_succeed(
         sealed = session.end()
         assert sealed is not None
         assert (sealed.commit, "in the middle of a git command" in sealed.waiting) == (None, True)
-        assert "in the middle of a git command" in memory.work().waiting
+        assert "in the middle of a git command" in memory.commit().waiting
         assert finish() == 0
     assert git_log("-1")[0].subject == "theirs"
     assert files_of(home) == {"knowledge/people/_index.md"}
-    worked = memory.work()
+    worked = memory.commit()
     assert worked.waiting == ""
     assert files_of(home) == {session.path}
     assert status(home) == ""
@@ -587,11 +587,11 @@ def test_in_the_middle_of_something_commits_wait_and_nothing_is_lost(
     note(home, "knowledge/meanwhile.md")
     assert sealed is not None
     assert what in sealed.waiting
-    assert what in memory.work().waiting
+    assert what in memory.commit().waiting
     assert (home / (session.path or "")).is_file()
     assert head(home) == before
     finish()
-    worked = memory.work()
+    worked = memory.commit()
     assert worked.waiting == ""
     assert [commit.subject.split(":")[0] for commit in git_log("-2")] == ["memory", "conversation"]
     assert files_of(home, "HEAD~1") == {session.path}
@@ -730,7 +730,7 @@ def test_a_transcript_that_came_by_hand_is_committed_with_its_hash(
     path = say_something(memory)
     copy = path.replace("ses_", "ses_copied")
     (home / copy).write_bytes((home / path).read_bytes())
-    worked = memory.work()
+    worked = memory.commit()
     assert len(worked.commits) == 1
     assert git_log("-1")[0].trailer("Session") == [copy]
     assert {item.state for item in memory.verify()} == {"proved"}
@@ -750,7 +750,7 @@ def test_nothing_is_pushed_by_default_even_with_a_remote(home: Path, remote: Pat
     user(home, "remote", "add", "origin", str(remote))
     memory = at(home, datetime.now().astimezone(), remote="origin")
     say_something(memory)
-    memory.work()
+    memory.commit()
     assert user(remote, "for-each-ref") == ""
 
 
@@ -759,7 +759,7 @@ def test_auto_push_sends_what_was_committed(home: Path, remote: Path) -> None:
     say_something(memory)
     for text in ("one\n", "two\n"):
         note(home, "knowledge/a.md", text)
-        assert memory.work().problems == ()
+        assert memory.commit().problems == ()
     assert user(remote, "rev-parse", "main") == user(home, "rev-parse", "main")
 
 
@@ -767,7 +767,7 @@ def test_a_push_that_fails_is_a_problem_and_no_error(home: Path, tmp_path: Path)
     nowhere = str(tmp_path / "none.git")
     memory = at(home, datetime.now().astimezone(), auto_push=True, remote=nowhere)
     note(home, "knowledge/a.md")
-    worked = memory.work()
+    worked = memory.commit()
     assert len(worked.commits) == 1
     assert [(problem.where, problem.level) for problem in worked.problems] == [(nowhere, "warning")]
     assert status(home) == ""

@@ -281,7 +281,7 @@ def test_tools_speakers_and_frontmatter_of_a_transcript_keep_their_form(home: Pa
         session.attachment(f"attachments/{SECRET}.txt")
         session.end(tags=("a", SECRET))
     put(home, f"attachments/{SECRET}.txt", "x\n")
-    memory.work()
+    memory.commit()
     forgotten(home)
     assert session.path is not None
     read = memory.transcript(session.path)

@@ -357,7 +357,7 @@ def test_our_own_commits_run_no_hook(hooked: Path, memory: Memory) -> None:
     write(hooked, ".git/hooks/post-commit", "#!/bin/sh\ntouch pwned\n").chmod(0o755)
     write(hooked, ".git/hooks/reference-transaction", "#!/bin/sh\ntouch pwned\n").chmod(0o755)
     write(hooked, "knowledge/a.md", "x\n")
-    assert memory.work().commits
+    assert memory.commit().commits
     assert not list(hooked.rglob("pwned"))
 
 

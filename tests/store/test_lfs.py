@@ -30,7 +30,7 @@ def test_with_git_lfs_a_pointer_is_committed_and_the_bytes_are_where_git_lfs_loo
 ) -> None:
     monkeypatch.setattr(lfs, "is_installed", lambda: True)
     put(home)
-    memory.work()
+    memory.commit()
     assert committed(home) == lfs.pointer(PICTURE)
     oid = lfs.pointer(PICTURE).split(b"sha256:")[1][:64].decode()
     assert (home / ".git/lfs/objects" / oid[:2] / oid[2:4] / oid).read_bytes() == PICTURE
@@ -42,7 +42,7 @@ def test_a_pointer_stays_a_pointer_when_git_lfs_is_gone(
 ) -> None:
     monkeypatch.setattr(lfs, "is_installed", lambda: True)
     put(home)
-    memory.work()
+    memory.commit()
     monkeypatch.setattr(lfs, "is_installed", lambda: False)
     assert memory.note_changes().edits == ()
 
@@ -52,7 +52,7 @@ def test_without_git_lfs_the_bytes_themselves_are_committed(
 ) -> None:
     monkeypatch.setattr(lfs, "is_installed", lambda: False)
     put(home)
-    memory.work()
+    memory.commit()
     assert committed(home) == PICTURE
 
 
@@ -66,7 +66,7 @@ def test_a_dry_run_stores_nothing(home: Path, memory: Memory, monkeypatch: pytes
 def test_a_file_that_is_only_a_pointer_is_committed_as_it_is(home: Path, memory: Memory) -> None:
     (home / NAME).parent.mkdir(parents=True)
     (home / NAME).write_bytes(lfs.pointer(PICTURE))
-    memory.work()
+    memory.commit()
     assert committed(home) == lfs.pointer(PICTURE)
 
 
@@ -83,7 +83,7 @@ def test_the_rules_are_those_of_gitattributes(path: str, expected: bool) -> None
 )
 def test_the_real_git_lfs_accepts_what_was_committed(home: Path, memory: Memory) -> None:
     put(home)
-    memory.work()
+    memory.commit()
     for arguments in (["lfs", "install", "--local", "--force"], ["lfs", "fsck"]):
         subprocess.run(["git", "-C", home, *arguments], check=True, capture_output=True)
     status = subprocess.run(["git", "-C", home, "status", "--porcelain"], capture_output=True, check=True)
@@ -101,7 +101,7 @@ def test_push_sends_attachments_too_and_runs_no_hook(home: Path, memory: Memory,
     hook.chmod(0o755)
     before = {file: file.read_bytes() for file in (home / ".git/hooks").iterdir()}
     put(home)
-    memory.work()
+    memory.commit()
     assert memory.git.push("backup" if named else str(remote)) == ""
     sent = [file.read_bytes() for file in (remote / "lfs/objects").rglob("*") if file.is_file()]
     assert sent == [PICTURE]
@@ -116,7 +116,7 @@ def test_attachments_that_cannot_be_sent_are_told_and_the_branch_goes_out_all_th
     remote = home.parent / "remote.git"
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(remote)], check=True)
     put(home)
-    memory.work()
+    memory.commit()
     shutil.rmtree(home / ".git/lfs/objects")
     (home / ".git/lfs/objects").mkdir()
     assert memory.git.push(str(remote)).startswith("attachments were not sent: ")

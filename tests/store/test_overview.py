@@ -72,7 +72,7 @@ def test_notes_are_counted_and_those_edited_since_the_last_commit(home: Path, me
     past = time.time() - 5
     for path in ("knowledge/people/_index.md", "knowledge/new.md"):
         os.utime(home / path, (past, past))
-    memory.work()
+    memory.commit()
     assert seen(home).edited == 0
 
 

@@ -30,11 +30,11 @@ def test_many_loose_objects_are_packed_and_every_transcript_is_still_proved(
     number = 0
     while not any((home / ".git/objects/17").glob("*")):
         (home / "knowledge" / "reference" / "n.md").write_text(f"{number}\n")
-        memory.work() if number % 20 == 0 else memory._committer.commit_notes()
+        memory.commit() if number % 20 == 0 else memory._committer.commit_notes()
         number += 1
     with memory.session(session_id="kept") as session:
         session.message("user", "keep me")
-    memory.work()
+    memory.commit()
     after = objects(home)
     assert after["packs"] == 1
     assert after["count"] < 40
@@ -42,5 +42,5 @@ def test_many_loose_objects_are_packed_and_every_transcript_is_still_proved(
     assert (
         subprocess.run(["git", "-C", home, "fsck", "--full", "--strict"], capture_output=True).returncode == 0
     )
-    memory.work()
+    memory.commit()
     assert objects(home)["packs"] == 1

@@ -254,7 +254,7 @@ def test_adopting_a_plain_folder_makes_it_a_repository_and_leaves_the_notes_to_t
     (place / "knowledge/old note.md").write_text("old\n")
     memory, _ = init_home(place, adopt=True)
     assert user(place, "status", "--porcelain") == '?? "knowledge/old note.md"\n'
-    memory.work()
+    memory.commit()
     assert user(place, "status", "--porcelain") == ""
 
 
@@ -295,7 +295,7 @@ def test_a_linked_work_tree_becomes_a_home_and_is_committed_to(theirs: Path, tmp
     assert user(side, "status", "--porcelain") == ""
     assert is_trusted(Home(side))
     (side / "knowledge/a.md").write_text("x\n")
-    assert memory.work().commits
+    assert memory.commit().commits
     assert user(side, "status", "--porcelain") == ""
 
 
@@ -306,7 +306,7 @@ def test_adopting_in_the_middle_of_a_merge_commits_later(theirs: Path) -> None:
     assert report.commit is None
     assert user(theirs, "rev-parse", "HEAD") == head
     (theirs / ".git/MERGE_HEAD").unlink()
-    memory.work()
+    memory.commit()
     assert "memory-config.yaml" in user(theirs, "ls-tree", "-r", "--name-only", "HEAD")
 
 
@@ -326,7 +326,7 @@ def test_a_home_that_lost_its_repository_gets_a_new_one_and_keeps_its_files(home
     shutil.rmtree(home / ".git")
     memory, report = init_home(home)
     assert ".git" in report.made
-    memory.work()
+    memory.commit()
     assert (home / "knowledge/identity/USER.md").read_text() == "# Ada\n"
     assert_complete(home)
 
@@ -379,7 +379,7 @@ def test_init_that_was_cut_short_anywhere_is_completed_by_the_next(
 
 def test_the_config_of_a_clone_reaches_nothing_until_init_was_run_in_it(home: Path, tmp_path: Path) -> None:
     (home / "memory-config.yaml").write_text("git: {auto_push: true, remote: /tmp/evil.git}\n")
-    tacit.open(home).work()
+    tacit.open(home).commit()
     user(tmp_path, "clone", "-q", str(home), "clone")
     clone = tmp_path / "clone"
     loaded = load_config(Home(clone))

@@ -364,6 +364,6 @@ def test_work_tags_the_day_and_prunes_what_is_merged(home: Path) -> None:
     later = now + timedelta(days=8)
     memory = Memory(Home(home), Config(), zone=later.tzinfo, now=lambda: later)
     (home / "knowledge/a.md").write_text("x\n")
-    worked = memory.work()
+    worked = memory.commit()
     assert f"memory/daily/{later:%Y-%m-%d}" in worked.tags
     assert worked.branches == ("explore/done",)
