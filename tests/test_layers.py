@@ -37,6 +37,7 @@ ROWS = {
     "workspace": 5,
     "app": 6,
     "evaluation": 7,
+    "ways": 7,
     "api": 7,
     "relay": 7,
     "aio": 8,

@@ -43,12 +43,12 @@ def arguments(parser: argparse.ArgumentParser, instead: argparse._MutuallyExclus
 
 def extractors(options: argparse.Namespace) -> int:
     if options.key is None:
-        by_slug = read_key(_yaml(files("tacit.sample") / "key.yaml", "key.yaml"), "key.yaml")
+        by_slug = read_key(yaml_of(files("tacit.sample") / "key.yaml", "key.yaml"), "key.yaml")
         key: Key = {one.session_id: by_slug[one.slug] for one in sample.conversations()}
         with sample_home() as memory:
             halves = _halves(memory, key)
     else:
-        key = read_key(_yaml(options.key, str(options.key)), str(options.key))
+        key = read_key(yaml_of(options.key, str(options.key)), str(options.key))
         halves = _halves(open_home(options.home, recover=False), key)
     if options.json:
         output.dump(
@@ -59,7 +59,7 @@ def extractors(options: argparse.Namespace) -> int:
     return 0
 
 
-def _yaml(file: Any, where: str) -> object:
+def yaml_of(file: Any, where: str) -> object:
     import yaml  # late: most commands read none
 
     try:
@@ -102,10 +102,10 @@ def _table(halves: Mapping[str, Mapping[str, Score]]) -> Iterator[list[str]]:
                 f"  {name}",
                 str(one.wanted),
                 str(one.found),
-                _percent(one.recall),
+                percent(one.recall),
                 str(one.lines),
                 str(one.right),
-                _percent(one.precision),
+                percent(one.precision),
             ]
 
 
@@ -116,7 +116,7 @@ def _together(found: Mapping[str, Score]) -> Score:
     return total
 
 
-def _percent(share: float | None) -> str:
+def percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.0f} %"
 
 
@@ -126,7 +126,7 @@ def _percent(share: float | None) -> str:
 def searchable(options: argparse.Namespace) -> int:
     wanted = SEARCHABLE if options.searchable == "all" else (options.searchable,)
     questions = read_answers(
-        _yaml(files("tacit.sample") / "questions.yaml", "questions.yaml"), "questions.yaml"
+        yaml_of(files("tacit.sample") / "questions.yaml", "questions.yaml"), "questions.yaml"
     )
     found: dict[str, Summary] = {}
     with output.progress("asking", quiet=options.quiet or options.json) as tick:
@@ -138,7 +138,7 @@ def searchable(options: argparse.Namespace) -> int:
     rows = [[f"{len(questions)} questions: % of the evidence in the prompt"]]
     rows.append(["tokens", *(format(budget, ",") for budget in _BUDGETS)])
     for name, by_way in found.items():
-        rows.append([f"  {name}", *(_percent(at.recall) for at in by_way.ways["compiled"].values())])
+        rows.append([f"  {name}", *(percent(at.recall) for at in by_way.ways["compiled"].values())])
     output.table(rows)
     return 0
 

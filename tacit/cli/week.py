@@ -8,26 +8,36 @@ what `tacit run`, `tacit review`, `tacit rebuild` and the daemon call.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
+from importlib.resources import files as resources
 from pathlib import Path
 from typing import Protocol
+
+import yaml
 
 from tacit import sample
 from tacit.app import init_home, load_config, memory_of
 from tacit.cli import output
 from tacit.cli.lines import one_line
+from tacit.evaluation.budgets import summary
+from tacit.evaluation.compared import Side, asked, side_of, size_of
 from tacit.evaluation.sampled import SETTINGS, play
+from tacit.evaluation.searchable import read_answers
 from tacit.memory import Memory, reviewing
+from tacit.memory.adopting import adopt
 from tacit.memory.condensing import Summed
 from tacit.memory.learning import Learnt, learn_pending
 from tacit.memory.lifecycle import condense_due
+from tacit.memory.rebuilding import rebuild
 from tacit.model.review import Draft
 from tacit.sample import Conversation
 from tacit.store import files
 from tacit.store.home import Home
 from tacit.text import marks, notes
 from tacit.text.yaml_values import entry
+from tacit.ways import way_of_learning
 
 OWNER = "hanna"
 _FIRST = ("knowledge/identity/", "knowledge/people/", "knowledge/projects/", "topics/")
@@ -36,6 +46,9 @@ _OLD_DAY = "---\ntype: journal\ndate: 2026-07-12\n---\n\n## 2026-07-12\n\n- Firs
 # What the owner writes into her journal by hand, on the Wednesday.
 _BY_HAND = "- Agreed with Tomasz: from now on parcels leave on Tuesdays and Thursdays only.\n"
 _DAYS = 7
+_FEWER = "  extractors: [decisions, lessons, people, procedures, journal]\n"
+_NAME = "v2"
+_BUDGETS = (512, 2048)  # tokens
 _SHOWN = 4  # lines of each kind
 
 
@@ -53,8 +66,8 @@ def live_a_week(root: Path, clock: Clock) -> Memory:
         day = first + timedelta(days=number)
         _live_day(memory, clock, day, [one for one in said if one.started.date() == day])
     _sunday(memory)
-    _again(memory)
-    return memory
+    clock.moment += timedelta(hours=9)
+    return _again(memory)
 
 
 def _begin(root: Path, clock: Clock) -> Memory:
@@ -62,7 +75,8 @@ def _begin(root: Path, clock: Clock) -> Memory:
     home = init_home(root, now=clock)[0].home
     settings = "".join(entry(key, value) for key, value in SETTINGS.items())
     lines = [line for line in home.config.read_text().split("\n") if line.split(":")[0] not in SETTINGS]
-    files.replace(home.config, ("\n".join(lines).rstrip() + f"\n\n{settings}").encode())
+    text = "\n".join(lines).rstrip() + f"\n\n{settings}"
+    files.replace(home.config, re.sub(r"  #extractors: .*\n", lambda line: _FEWER + line[0], text).encode())
     for path, data in [*sample.notes(), (_OLD_PAGE, _OLD_DAY.encode())]:
         if path.startswith(_FIRST) or path == _OLD_PAGE:
             files.make_directories((root / path).parent)
@@ -160,5 +174,45 @@ def _to_approve(memory: Memory) -> Iterator[Draft]:
     yield from [draft for draft in waiting if draft.form == "lines" and draft.trust == "other"][:1]
 
 
-def _again(memory: Memory) -> None:
-    """Placeholder."""
+# ---------------------------------------------------------------- again
+
+
+def _again(memory: Memory) -> Memory:
+    """The owner lets facts be learned too: everything anew, on a branch, compared, adopted."""
+    output.say_marked("**Monday: all of it again, with one extractor more**")
+    file = memory.home.config
+    files.replace(file, file.read_text().replace(_FEWER, "").encode())
+    memory = memory_of(memory.home, load_config(memory.home).config, memory.moment)
+    memory.commit()
+    how = way_of_learning(memory, _NAME)
+    done = rebuild(memory, _NAME, how)
+    output.say(f"   rebuilt    {done.branch} from {output.plural(done.conversations, 'conversation')}")
+    main, new = side_of(memory, memory.config.git.branch), side_of(memory, _NAME)
+    lines = [size_of(memory, side).learned for side in (main, new)]
+    output.say(f"   compared   learned lines: {lines[0]} on main, {lines[1]} on {_NAME}")
+    for budget, before, after in _evidence(memory, main, new):
+        output.say(
+            f"              evidence in {budget:,} tokens, notes alone: {before} on main, {after} on v2"
+        )
+    adopted = adopt(memory, _NAME, how)
+    output.say(
+        f"   adopted    {output.plural(len(adopted.paths), 'note')}, tag {adopted.tag}, the branch is gone"
+    )
+    output.say(f"              taken back by: tacit history undo {adopted.commit[:10]}\n")
+    return memory
+
+
+def _evidence(memory: Memory, main: Side, new: Side) -> Iterator[tuple[int, str, str]]:
+    """Of all questions that the sample has, also of those whose answer nobody has said yet."""
+    text = (resources("tacit.sample") / "questions.yaml").read_text(encoding="utf-8")
+    questions = read_answers(yaml.safe_load(text), "questions.yaml")
+    found = [
+        summary(asked(memory, side, "knowledge", questions, _BUDGETS, _silent), _BUDGETS, 1.0)
+        for side in (main, new)
+    ]
+    for budget in _BUDGETS:
+        before, after = (one.ways["compiled"][budget].recall or 0.0 for one in found)
+        yield budget, f"{100 * before:.0f} %", f"{100 * after:.0f} %"
+
+
+def _silent(done: int, total: int) -> None: ...

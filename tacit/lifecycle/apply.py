@@ -60,6 +60,18 @@ def line_of(change: Change) -> Line:
 def applied(text: str | None, path: str, changes: Sequence[Change], *, supersede: bool = True) -> Applied:
     """The note with these changes. `text` is None where there is no note yet."""
     page = Page(skeleton(path) if text is None else text)
+    done = add_to(page, changes, supersede=supersede)
+    return Applied(with_head(page.text(), path, done.added) if done.added else text or "", *done)
+
+
+class Added(NamedTuple):
+    added: tuple[Change, ...]
+    superseded: tuple[str, ...]
+    contradicts: tuple[tuple[str, Change], ...]
+
+
+def add_to(page: Page, changes: Iterable[Change], *, supersede: bool = True) -> Added:
+    """What came into the page of these changes, and what that did to others."""
     added: list[Change] = []
     old: list[str] = []
     theirs: list[tuple[str, Change]] = []
@@ -75,9 +87,7 @@ def applied(text: str | None, path: str, changes: Sequence[Change], *, supersede
                 theirs.append((one.line, change))
         page.add(line)
         added.append(change)
-    if not added:
-        return Applied(text or "", (), (), ())
-    return Applied(_with_head(page.text(), path, added), tuple(added), tuple(old), tuple(theirs))
+    return Added(tuple(added), tuple(old), tuple(theirs))
 
 
 def with_lines(text: str | None, path: str, lines: Iterable[Line]) -> str:
@@ -109,6 +119,12 @@ def generated(text: str) -> list[tuple[str, Mark]]:
     return [(line, mark) for line, mark in found if mark is not None and marks.is_generated(line)]
 
 
+def said_of(line: str) -> str:
+    """What a line of a note says: without bullet, date and mark, and as it held before it was superseded."""
+    bullet = _BULLET.match(line)
+    return marks.as_it_held(marks.read(line[bullet.end() if bullet else 0 :])[0])
+
+
 def lines_of(text: str) -> int:
     """Lines of a note, as its cap counts them."""
     return count_lines(notes.encode(text))
@@ -137,11 +153,11 @@ class Page:
         # Where all lines end as on Windows, so do those that are added.
         self._is_crlf = "\r\n" in text and text.count("\n") == text.count("\r\n")
         text = text.replace("\r\n", "\n") if self._is_crlf else text
-        self._head = notes.split(text)[0]
+        self.head = notes.split(text)[0]
         found = sections(text)
         self._blocks = [_Block(one.title, one.level, one.own(text)) for one in found]
         if found and found[0].level == 0:
-            self._blocks[0] = _Block("", 0, text[len(self._head) : found[0].own_end])
+            self._blocks[0] = _Block("", 0, text[len(self.head) : found[0].own_end])
         self._entries: list[tuple[Entry, _Block]] = []
         self._folded: set[str] = set()
         self._sourced: set[tuple[str, ...]] = set()
@@ -151,7 +167,7 @@ class Page:
                 self._note(block, at, line)
 
     def text(self) -> str:
-        text = self._head + "".join(block.text() for block in self._blocks)
+        text = self.head + "".join(block.text() for block in self._blocks)
         return text.replace("\n", "\r\n") if self._is_crlf else text
 
     def has(self, line: Line) -> bool:
@@ -277,7 +293,7 @@ def _title(name: str) -> str:
     return name.replace("-", " ").strip().title() if name.islower() else name
 
 
-def _with_head(text: str, path: str, added: Sequence[Change]) -> str:
+def with_head(text: str, path: str, added: Sequence[Change]) -> str:
     """Fields that tell when a note last changed follow, where it has them."""
     note = notes.parse(text, path)
     if any(problem.level == "error" for problem in note.problems):

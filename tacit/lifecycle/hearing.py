@@ -254,10 +254,17 @@ def echoes(heard: Heard, given: Sequence[str] | Given) -> Heard:
 class Given:
     """Texts, to be asked whether a sentence repeats one of them."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        sentences = [_plain(sentence) for text in texts for sentence in _SENTENCE.split(text)]
-        self._whole = {sentence for sentence in sentences if len(sentence) >= _FEWEST}
-        self._pieces = {piece for sentence in sentences for piece in _pieces(sentence)}
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._whole: set[tuple[str, ...]] = set()
+        self._pieces: set[tuple[str, ...]] = set()
+        for text in texts:
+            self.add(text)
+
+    def add(self, text: str) -> None:
+        for sentence in map(_plain, _SENTENCE.split(text)):
+            if len(sentence) >= _FEWEST:
+                self._whole.add(sentence)
+            self._pieces.update(_pieces(sentence))
 
     def has(self, sentence: str) -> bool:
         """Whether all of it was given, or all but a few words around it ("As I noted: …")."""

@@ -42,7 +42,7 @@ class Tape:
     def __init__(self, path: Path, mode: Mode = "both") -> None:
         self.path, self.mode = path, mode
         self._lock = Lock()
-        self._answers = {} if mode == "record" else dict(_kept(path))
+        self._answers = {} if mode == "record" else dict(kept(path))
 
     def get(self, asked: Asked) -> Answer | None:
         with self._lock:
@@ -65,8 +65,8 @@ class Recorded:
 
     def answer(self, system: str, user: str, *, max_tokens: int, seconds: float) -> Answer:
         asked = Asked(self.name, self._task, system, user, max_tokens)
-        if (kept := self._tape.get(asked)) is not None:
-            return kept
+        if (known := self._tape.get(asked)) is not None:
+            return known
         if self._chat is None or self._tape.mode == "replay":
             raise ChatError(_missing(self._tape.path, asked))
         answer = self._chat.answer(system, user, max_tokens=max_tokens, seconds=seconds)
@@ -89,8 +89,9 @@ def _missing(path: Path, asked: Asked) -> str:
     )
 
 
-def _kept(path: Path) -> Iterator[tuple[Asked, Answer]]:
-    """Of two answers to one question, as two recordings leave them, the later one counts."""
+def kept(path: Path) -> Iterator[tuple[Asked, Answer]]:
+    """What stands in such a file. Of two answers to one question, as two recordings leave them, the later one
+    counts."""
     try:
         lines = path.read_bytes().split(b"\n")
     except FileNotFoundError:

@@ -285,7 +285,7 @@ def _done(memory: Memory, made: Condensed, *, pruned: bool) -> Summed:
     with files.locked(memory.home.lock):
         edits, drafts = _sorted_out(memory, made)
         put(memory, edits)
-        kept = [draft for draft in map(memory.reviews.propose, drafts) if draft is not None]
+        kept = memory.reviews.propose(drafts)
         paths = [edit.path for edit in edits]
         paths += [*map(memory.reviews.path_of, kept), *([REVIEWED] if kept else [])]
         commits = _commit(memory, made.periods, paths)

@@ -10,7 +10,7 @@ What must stay true:
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tacit.memory.memory import Memory
 
 _TRIES = 5  # somebody else may write to the same note
-_FULL = "MEMORY.md is full: with these lines it would have more than lifecycle.memory_line_cap"
+FULL = "MEMORY.md is full: with these lines it would have more than lifecycle.memory_line_cap"
 
 
 class Pending(NamedTuple):
@@ -138,8 +138,11 @@ def keep(memory: Memory, changes: Sequence[Change], run: Run) -> Learnt:
         own = [change for change in changes if policy_of(memory.config, change) == "auto"]
         others = [change for change in changes if policy_of(memory.config, change) != "auto"]
         done, full = _written(memory, own)
-        drafts = [*drafts_of(memory, others), *drafts_of(memory, full, _FULL), *_contradictions(memory, done)]
-        kept = [draft for draft in map(memory.reviews.propose, drafts) if draft is not None]
+        drafts = [*drafts_of(memory, others), *drafts_of(memory, full, FULL)]
+        drafts += [
+            draft for path, one in done.items() for draft in contradictions(memory, path, one.contradicts)
+        ]
+        kept = memory.reviews.propose(drafts)
         paths = [*done, *(memory.reviews.path_of(draft) for draft in kept), *([REVIEWED] if kept else [])]
         commits = _commit(memory, paths, run)
     return Learnt(
@@ -223,23 +226,22 @@ def _reason(memory: Memory, change: Change) -> str:
     return f"review.{category} is {policy_of(memory.config, change)}"
 
 
-def _contradictions(memory: Memory, done: Mapping[str, Applied]) -> Iterator[Draft]:
+def contradictions(memory: Memory, path: str, found: Iterable[tuple[str, Change]]) -> Iterator[Draft]:
     """A line that a person wrote is only ever marked as superseded by a person."""
-    for path, one in done.items():
-        for line, change in one.contradicts:
-            now = files.Tree(memory.home.root).read(path)
-            old, new = notes.decode(now), marks.superseded(line, change.day)
-            if f"{line}\n" not in old:
-                continue
-            yield text_draft(
-                memory,
-                path,
-                now,
-                old.replace(f"{line}\n", f"{new}\n", 1),
-                category="supersede",
-                reason=f"contradicted on {change.day}: {change.text}",
-                sources=line_sources(change),
-            )
+    for line, change in found:
+        now = files.Tree(memory.home.root).read(path)
+        old, new = notes.decode(now), marks.superseded(line, change.day)
+        if f"{line}\n" not in old:
+            continue
+        yield text_draft(
+            memory,
+            path,
+            now,
+            old.replace(f"{line}\n", f"{new}\n", 1),
+            category="supersede",
+            reason=f"contradicted on {change.day}: {change.text}",
+            sources=line_sources(change),
+        )
 
 
 def line_sources(change: Change) -> tuple[str, ...]:

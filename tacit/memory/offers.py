@@ -30,8 +30,7 @@ def take_offers(memory: Memory) -> tuple[str, ...]:
     with files.locked(memory.home.lock):
         for offer in proposals.waiting(memory.home):
             if offer.extractor.startswith(_REMEMBERED):
-                draft = memory.reviews.propose(_draft(memory, offer))
-                kept += [draft] if draft else []
+                kept += memory.reviews.propose([_draft(memory, offer)])
                 proposals.take(memory.home, offer)
             elif memory.is_ended(offer.session_id, offer.session_key):
                 proposals.take(memory.home, offer)

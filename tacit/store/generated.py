@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from tacit.errors import StoreError
 from tacit.store.files import Tree
+from tacit.store.git import Git
 from tacit.store.home import CONVERSATIONS, NOTE_FOLDERS, Home
 from tacit.text import marks, notes
 from tacit.text.marks import Mark
 
+REBUILT = "extract: "  # how the subject of a commit begins that brings what was learned anew
 FOLDERS = tuple(folder for folder in NOTE_FOLDERS if folder != "attachments")
 ARCHIVED = "archive/conversations"  # where transcripts go that are old
 
@@ -53,6 +55,21 @@ def transcript_at(home: Home, path: str) -> str | None:
     """Where a transcript stands now; None: it is gone."""
     places = (path, f"{ARCHIVED}/{path.removeprefix(f'{CONVERSATIONS}/')}")
     return next((place for place in places if (home.root / place).is_file()), None)
+
+
+def removed(git: Git, commit: str) -> Iterator[tuple[str, Mark]]:
+    """Lines of tacit's that a commit up to this one took out of a note, each with its mark. What a rebuild
+    put in their place is not meant, nor what it is taken back by."""
+    arguments = ("--format=%x01%s", "-p", "-U0", "--no-renames", "--no-ext-diff", "--no-textconv")
+    told = git.run("log", *arguments, commit, "--", "knowledge", timeout=600)
+    is_rebuilt = False
+    for line in told.decode("utf-8", "surrogateescape").split("\n"):
+        if line.startswith("\x01"):
+            is_rebuilt = REBUILT in line
+        elif line.startswith("-") and not is_rebuilt and marks.is_generated(line[1:]):
+            text, mark = marks.read(line[1:])
+            assert mark is not None
+            yield text, mark
 
 
 def without(data: bytes, path: str, is_meant: Callable[[Marked], bool]) -> bytes | None:

@@ -426,6 +426,24 @@ class Git:
                 found.append(Path(os.path.normpath(place)))
         return found
 
+    def add_work_tree(self, place: Path, branch: str, commit: str) -> None:
+        """A linked work tree without any file, on a branch that is made, or set back, to the commit."""
+        self.run("worktree", "add", "--quiet", "--force", "--no-checkout", "-B", branch, str(place), commit)
+
+    def read_tree(self, commit: str) -> None:
+        """The index as the commit has it; no file is touched."""
+        self.run("read-tree", commit, timeout=600)
+
+    def trailer(self, commit: str, key: str) -> str:
+        """The value of a trailer of this key; empty where the message has none."""
+        form = f"--format=%(trailers:key={key},valueonly)"
+        return self.run("log", "-1", form, commit).decode("utf-8", "replace").strip()
+
+    def changed_between(self, old: str, new: str, *folders: str) -> list[str]:
+        """Paths in which two commits differ."""
+        out = self.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new, "--", *folders)
+        return [os.fsdecode(path) for path in _split(out)]
+
     def read(self, revision: str, path: str) -> bytes | None:
         done = self.attempt("cat-file", "blob", f"{revision}:{path}")
         return done.stdout if done.returncode == 0 else None

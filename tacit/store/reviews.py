@@ -6,7 +6,7 @@ decision was: it is known by a key that its content gives.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, fields, replace
 from datetime import datetime
@@ -79,11 +79,18 @@ class Reviews:
 
     # ------------------------------------------------------------ writing
 
-    def propose(self, draft: Draft) -> Draft | None:
-        """Keep a draft. None: it waits already, or was decided on before."""
-        key = key_of(draft)
-        if key in self._keys():
-            return None
+    def propose(self, drafts: Iterable[Draft]) -> list[Draft]:
+        """Keep drafts, those left out that wait already or were decided on before."""
+        kept: list[Draft] = []
+        keys: set[str] | None = None
+        for draft in drafts:
+            keys = self.keys() if keys is None else keys
+            if (key := key_of(draft)) not in keys:
+                kept.append(self._keep(draft, key))
+                keys.add(key)
+        return kept
+
+    def _keep(self, draft: Draft, key: str) -> Draft:
         named = replace(draft, id=f"{draft.category}-{key[:8]}")
         self._tree.put(self.path_of(named), notes.encode(written(named)))
         self.decided("proposed", named, datetime.fromisoformat(draft.made), why=draft.reason, key=key)
@@ -105,7 +112,8 @@ class Reviews:
         found = (_decision(line) for line in self._record.lines())
         return [one for one in found if one is not None]
 
-    def _keys(self) -> set[str]:
+    def keys(self) -> set[str]:
+        """Of all that was ever proposed."""
         return {one.key for one in self.decisions() if one.what == "proposed"}
 
 

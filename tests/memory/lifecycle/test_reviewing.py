@@ -26,10 +26,8 @@ def rewrite(life: Life, new: str) -> Draft:
     memory = life.memory
     memory.commit()
     base = (life.root / MEMORY).read_bytes()
-    draft = memory.reviews.propose(
-        text_draft(memory, MEMORY, base, new, category="memory", reason="shorter", sources=())
-    )
-    assert draft is not None
+    wanted = text_draft(memory, MEMORY, base, new, category="memory", reason="shorter", sources=())
+    (draft,) = memory.reviews.propose([wanted])
     return draft
 
 
