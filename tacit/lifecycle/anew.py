@@ -4,18 +4,19 @@ What must stay true:
 - what a person wrote stays, and so does a line of tacit's that a person changed, wrote something below, or
   approved: only lines that came by themselves go;
 - a line whose conversation is not read again stays: nothing would bring it back;
-- what a person took out, or changed, or put into the archive, does not come back.
+- what a person took out, or changed, does not come back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import datetime
 from typing import NamedTuple
 
 from tacit.errors import StoreError
 from tacit.lifecycle.apply import said_of, without_lines
 from tacit.lifecycle.condense.day import SUMMARISED
-from tacit.lifecycle.contradict import says_the_same
+from tacit.lifecycle.contradict import says_the_same, words_in
 from tacit.lifecycle.items import items
 from tacit.model.changes import Change
 from tacit.text import marks, notes
@@ -28,42 +29,56 @@ DAY = "day"  # the name in the marks of a day's summary
 
 
 class Learned(NamedTuple):
-    """A line that has a mark, wherever it stands or stood."""
+    """A line that has a mark, where it stands or stood."""
 
+    path: str
     line: str  # without its mark
     mark: Mark
     is_intact: bool = True  # as tacit wrote it
+    until: datetime | None = None  # when it was taken out
 
 
 class Gone:
     """Lines that were learned once and are no longer where they were."""
 
     def __init__(self, removed: Iterable[Learned], present: Collection[Learned]) -> None:
-        """`removed`: lines that a commit took out of a note, or that stand in the archive; `present`: those
-        that stand in notes."""
+        """`removed`: lines that a commit took out of a note; `present`: those that stand in notes."""
         there = {_key(one) for one in present if one.is_intact}
         taken = [one for one in removed if _key(one) not in there]
-        self._said: dict[str, list[str]] = {}
+        self._by_word: dict[tuple[str, str], list[Learned]] = {}
         for one in taken:
-            for transcript in one.mark.transcripts:
-                self._said.setdefault(transcript, []).append(said_of(one.line))
+            for word in words_in(said_of(one.line)):
+                self._by_word.setdefault((one.path, word), []).append(one)
         self._emptied = _turns([*taken, *(one for one in present if not one.is_intact)])
         self._emptied -= _turns(one for one in present if one.is_intact)
 
     def has(self, change: Change) -> bool:
-        """Whether it says again what was taken out, or is from a turn of which nothing was left."""
-        said = self._said.get(change.source.transcript, ())
+        """Whether it is from a turn of which nothing was left, or says what its note said then and somebody
+        took out later. Said again after that, it is learned again."""
         source = marks.source_of(change.source.transcript, change.source.number or None)
-        name = change.extractor.partition("/")[0]
-        return (name, source) in self._emptied or any(says_the_same(one, change.text) for one in said)
+        return (change.extractor.partition("/")[0], source) in self._emptied or any(
+            _is_before(change, one.until) and says_the_same(said_of(one.line), change.text)
+            for word in words_in(change.text)
+            for one in self._by_word.get((change.path, word), ())
+        )
 
     def transcripts(self, name: str) -> frozenset[str]:
         """Those from which a line of this extractor was taken out or changed."""
         return frozenset(marks.transcript_of(source) for by, source in self._emptied if by == name)
 
 
+def _is_before(change: Change, moment: datetime | None) -> bool:
+    if moment is None:
+        return True
+    try:
+        said = datetime.fromisoformat(change.source.at or change.day)
+    except ValueError:
+        return True
+    return (said if said.tzinfo else said.replace(tzinfo=moment.tzinfo)) <= moment
+
+
 def _key(one: Learned) -> tuple[str, ...]:
-    return (fold(said_of(one.line)), *one.mark.sources)
+    return (one.mark.name, fold(said_of(one.line)), *one.mark.sources)
 
 
 def _turns(lines: Iterable[Learned]) -> set[tuple[str, str]]:
@@ -97,14 +112,16 @@ def _not_summarised(page: str, settled: Collection[str]) -> str:
 
 def in_old_order(old: str, new: str) -> str:
     """The note as it was made anew, with lines that it had before in the order they had: what differs is then
-    what was learned otherwise. A note that has other sections than before stays as it is."""
+    what was learned otherwise, and a note that says the same is the same, down to its frontmatter. One that
+    has other sections than before stays as it was made."""
     head, body = notes.split(new)
     before, after = _gaps(notes.split(old)[1]), _gaps(body)
     if [frame for frame, _ in before] != [frame for frame, _ in after]:
         return new
     pairs = zip(before, after, strict=True)
     lines = (line for (_, was), (frame, now) in pairs for line in (*_ordered(was, now), *frame))
-    return head + "\n".join(lines)
+    ordered = "\n".join(lines)
+    return old if ordered == notes.split(old)[1] else head + ordered
 
 
 def _gaps(body: str) -> list[tuple[tuple[str, ...], list[str]]]:

@@ -192,11 +192,8 @@ class _Replay:
         return frozenset(one.name for one in periods if one.kind == "day")
 
     def _removed(self) -> Iterator[Learned]:
-        """Lines that a commit took out of a note, and those that went into the archive, pages apart."""
-        yield from (Learned(text, mark) for text, mark in removed(self._live.git, self._base))
-        for path in self._in_base("archive"):
-            if not path.startswith(_ARCHIVED):
-                yield from self._marked(path)
+        for one in removed(self._live.git, self._base):
+            yield Learned(one.path, one.text, one.mark, until=one.at)
 
     def _present(self) -> list[Learned]:
         found = [
@@ -210,7 +207,7 @@ class _Replay:
 
     def _marked(self, path: str) -> Iterator[Learned]:
         for one in marked_in(notes.decode(self._notes[path]), path):
-            yield Learned(one.text, one.mark, is_intact=not one.is_edited)
+            yield Learned(path, one.text, one.mark, is_intact=not one.is_edited)
 
     def _refresh(self, done: int) -> None:
         """All that is remembered between conversations, from the files alone: who resumes has no more."""

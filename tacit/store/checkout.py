@@ -1,18 +1,16 @@
 """The files of a commit, laid out as a home in a folder of their own.
 
-Bytes come from git's objects, so no filter that a repository names is run. Sealed transcripts never change:
-where the disk can, they are the same files as in the home they are from.
+Bytes come from git's objects, so no filter that a repository names is run, and no file of the home is shared:
+one that has two names is refused by whoever reads it.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tacit.errors import StoreError
-from tacit.store import files, transcripts
+from tacit.store import files
 from tacit.store.git import EXECUTABLE, PLAIN, Blob, Change, Git, blob_name
 from tacit.store.home import CONVERSATIONS, NOTE_FOLDERS
 
@@ -23,7 +21,6 @@ def lay_out(git: Git, commit: str, root: Path, without: tuple[str, ...] = ()) ->
     """Make the files below `root` those of the commit: what differs is written, notes that it does not have
     go. `without`: folders that are left out."""
     tree = {path: blob for path, blob in git.tree(commit).items() if not path.startswith(_below(without))}
-    _link_transcripts(git.root, root, tree)
     wanted = {
         path: blob for path, blob in tree.items() if blob.mode in _FILES and _differs(git, root, path, blob)
     }
@@ -59,21 +56,6 @@ def _present(root: Path) -> Iterator[str]:
     return files.Tree(root).files(*NOTE_FOLDERS)
 
 
-def _link_transcripts(home: Path, root: Path, tree: Mapping[str, Blob]) -> None:
-    """What cannot be linked is written like any other file."""
-    made: set[Path] = set()
-    for path in tree:
-        here, there = home / path, root / path
-        if not path.startswith(f"{CONVERSATIONS}/") or there.exists():
-            continue
-        if there.parent not in made:
-            files.make_directories(there.parent)
-            made.add(there.parent)
-        with suppress(OSError):
-            if transcripts.is_sealed(here):
-                os.link(here, there, follow_symlinks=False)
-
-
 def _differs(git: Git, root: Path, path: str, blob: Blob) -> bool:
     data = _read(root, path)
     return data is None or blob_name(data, git.algorithm) != blob.name
@@ -87,10 +69,9 @@ def _read(root: Path, path: str) -> bytes | None:
 
 
 def _put(root: Path, path: str, data: bytes, mode: str) -> None:
-    """Not synced: the commit has it. Never in place: the file may be a transcript of the home."""
+    """Not synced: the commit has it."""
     file = root.joinpath(*files.parts_of(path))
     file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_name(files.temporary_name(file.name))
-    beside.write_bytes(data)
-    beside.chmod(0o700 if mode == EXECUTABLE else 0o400 if path.startswith(f"{CONVERSATIONS}/") else 0o600)
-    beside.replace(file)
+    file.unlink(missing_ok=True)  # it may be a link, or read-only
+    file.write_bytes(data)
+    file.chmod(0o700 if mode == EXECUTABLE else 0o400 if path.startswith(f"{CONVERSATIONS}/") else 0o600)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
 
 from tacit.errors import StoreError
 from tacit.store.files import Tree
@@ -57,19 +59,29 @@ def transcript_at(home: Home, path: str) -> str | None:
     return next((place for place in places if (home.root / place).is_file()), None)
 
 
-def removed(git: Git, commit: str) -> Iterator[tuple[str, Mark]]:
-    """Lines of tacit's that a commit up to this one took out of a note, each with its mark. What a rebuild
-    put in their place is not meant, nor what it is taken back by."""
-    arguments = ("--format=%x01%s", "-p", "-U0", "--no-renames", "--no-ext-diff", "--no-textconv")
-    told = git.run("log", *arguments, commit, "--", "knowledge", timeout=600)
-    is_rebuilt = False
+class Removed(NamedTuple):
+    path: str
+    text: str  # without its mark
+    mark: Mark
+    at: datetime  # of the commit
+
+
+def removed(git: Git, commit: str) -> Iterator[Removed]:
+    """Lines of tacit's that a commit up to this one took out of a note. What an adopted rebuild took out is
+    not meant, nor what went when that was undone."""
+    form = ("--format=%x01%cI %s", "-p", "-U0", "--no-renames", "--no-ext-diff", "--no-textconv")
+    told = git.run("log", *form, "--no-prefix", commit, "--", "knowledge", timeout=600)
+    is_rebuilt, at, path = False, datetime.min.replace(tzinfo=UTC), ""
     for line in told.decode("utf-8", "surrogateescape").split("\n"):
         if line.startswith("\x01"):
-            is_rebuilt = REBUILT in line
+            when, _, subject = line[1:].partition(" ")
+            is_rebuilt, at = REBUILT in subject, datetime.fromisoformat(when)
+        elif line.startswith("--- "):
+            path = line[4:].rstrip("\t")
         elif line.startswith("-") and not is_rebuilt and marks.is_generated(line[1:]):
             text, mark = marks.read(line[1:])
             assert mark is not None
-            yield text, mark
+            yield Removed(path, text, mark, at)
 
 
 def without(data: bytes, path: str, is_meant: Callable[[Marked], bool]) -> bytes | None:
