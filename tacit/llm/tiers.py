@@ -14,7 +14,11 @@ from tacit.llm.chat import ChatError
 
 Tier = Literal["small", "local", "cloud"]
 _ORDER: tuple[Tier, ...] = get_args(Tier)
-_BASES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
+_BASES = {
+    "openai": "OPENAI_BASE_URL",
+    "anthropic": "ANTHROPIC_BASE_URL",
+    "gemini": "GOOGLE_GEMINI_BASE_URL",
+}
 _HOME_NETWORKS = (".local", ".lan", ".home", ".internal", ".localhost")
 
 
