@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from tacit.config import Config, without_secret
+from tacit.config.keys import KEYS, flatten
 from tacit.errors import StoreError, TacitError
 from tacit.model.changes import is_trusted
 from tacit.model.problems import Problem
@@ -315,9 +316,21 @@ def _workspace_problems(seen: Seen) -> Iterator[Problem]:
         yield Problem(path_in(one.name, ""), more, level="warning")
 
 
+_BY_NETWORK = ("openai", "anthropic", "gemini", "http", "https")
+
+
+def _models_by_network(config: Config) -> Iterator[tuple[str, str]]:
+    values = flatten(config)
+    for name in (name for name, key in KEYS.items() if key.rule.kind == "model"):
+        model = str(values[name])
+        if model.partition(":")[0] in _BY_NETWORK:
+            yield name, model
+
+
 def _reach(_home: Home, config: Config) -> Check:
     """What leaves this machine, said plainly."""
     out = []
     if config.git.auto_push and config.git.remote:
         out.append(f"commits are pushed to {without_secret(config.git.remote)}")
+    out += [f"text is sent to {model} ({setting})" for setting, model in _models_by_network(config)]
     return Check("network", "; ".join(out) or "nothing leaves this machine")

@@ -114,6 +114,20 @@ def test_cli_doctor_says_that_nothing_leaves_the_machine(home: Path, tacit: Taci
     assert "nothing leaves this machine" in tacit("doctor").stdout
 
 
+def test_cli_doctor_says_which_models_text_is_sent_to(home: Path, tacit: Tacit) -> None:
+    (home / "memory-config.yaml").write_text(
+        "lifecycle: {model: 'openai:gpt-5-mini'}\n"
+        "search: {embedding_model: 'gemini:gemini-embedding-001', reranker: ms-marco-minilm}\n"
+        "watchers: {gate_model: 'local:/models/big.gguf'}\n"
+    )
+    told = tacit("doctor").stdout
+    assert "nothing leaves this machine" not in told
+    assert "text is sent to openai:gpt-5-mini (lifecycle.model)" in told
+    assert "gemini:gemini-embedding-001 (search.embedding_model)" in told
+    assert "local:" not in told
+    assert "ms-marco" not in told
+
+
 def test_cli_status_changes_nothing_and_speaks_json(home: Path, tacit: Tacit) -> None:
     before = fingerprint(home)
     seen = json.loads(tacit("status", "--json").stdout)
