@@ -107,7 +107,7 @@ class Endpoint:
             said = self._post(self._dialect.path, self._dialect.payload(asked), seconds, seconds, again=False)
             text = self._dialect.text(said)
         except PostError as error:
-            raise ChatError(str(error), again=error.again, wait=error.wait, spent=error.late) from None
+            raise ChatError(str(error), again=error.again, wait=error.wait, spent=error.spent) from None
         except (KeyError, IndexError, TypeError, AttributeError):
             raise no_text(self._post.place, self._target.model) from None
         usage = said.get("usage")
@@ -122,7 +122,7 @@ def no_text(place: str, model: str) -> ChatError:
 
 
 def answer_of(asked: Asked, text: str, tokens_in: object, tokens_out: object) -> Answer:
-    """With the server's own counts where it tells them."""
+    """With the server's own counts where it tells them; some tell nothing but zeros."""
     return Answer(
         text,
         tokens_in if _is_count(tokens_in) else tokens.count(asked.system) + tokens.count(asked.user),
@@ -131,7 +131,7 @@ def answer_of(asked: Asked, text: str, tokens_in: object, tokens_out: object) ->
 
 
 def _is_count(value: object) -> TypeGuard[int]:
-    return type(value) is int and 0 <= value < 1 << 40
+    return type(value) is int and 0 < value < 1 << 40
 
 
 def choose_chat(

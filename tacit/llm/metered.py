@@ -8,6 +8,7 @@ from tacit.model.spending import Meter
 from tacit.text import tokens
 
 _FRAME = 16  # tokens that a server puts around two messages
+_MARGIN = 1.25  # other models cut words into more tokens than the one whose table counts them here
 
 
 class Metered:
@@ -16,7 +17,7 @@ class Metered:
         self._chat, self._meter = chat, meter
 
     def answer(self, system: str, user: str, *, max_tokens: int, seconds: float) -> Answer:
-        asked = tokens.count(system) + tokens.count(user) + _FRAME
+        asked = round(_MARGIN * (tokens.count(system) + tokens.count(user))) + _FRAME
         try:
             call = self._meter.begin(asked, max_tokens)
         except LimitReached as error:
@@ -24,10 +25,11 @@ class Metered:
         try:
             answer = self._chat.answer(system, user, max_tokens=max_tokens, seconds=seconds)
         except ChatError as error:
-            self._meter.end(call, "failed", asked if error.spent else 0, 0, str(error))
+            most = (asked, max_tokens) if error.spent else (0, 0)
+            self._meter.end(call, "failed", *most, str(error))
             raise
         except BaseException as error:
-            self._meter.end(call, "failed", asked, 0, type(error).__name__)
+            self._meter.end(call, "failed", asked, max_tokens, type(error).__name__)
             raise
         self._meter.end(call, "ok", answer.tokens_in, answer.tokens_out)
         return answer

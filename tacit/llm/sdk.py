@@ -37,6 +37,8 @@ _PACKAGES = {"openai": "openai", "http": "openai", "anthropic": "anthropic"}
 _SENT = frozenset({
     "host", "accept", "accept-encoding", "connection", "content-type", "content-length", "anthropic-version",
 })  # fmt: skip
+# What goes wrong before the question is sent, by the names that the SDKs' HTTP clients have for it.
+_NOT_SENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError", "UnsupportedProtocol"})
 _GRACE = 0.5  # seconds for the SDK to notice by itself
 
 
@@ -79,11 +81,12 @@ class _Sdk:
             said = within(seconds, lambda: self._ask(client.with_options(timeout=seconds), asked))
         except module.APIStatusError as error:
             raise self._refused(error) from None
-        except (module.APITimeoutError, TimeoutError):
-            raise self._busy("did not answer in time", spent=True) from None
+        except (module.APITimeoutError, TimeoutError) as error:
+            raise self._busy("did not answer in time", spent=_cause(error) not in _NOT_SENT) from None
         except module.APIConnectionError as error:
-            cause = type(error.__cause__ or error).__name__
-            raise self._busy(f"cannot be reached ({cause})") from None
+            cause = _cause(error)
+            what = "cannot be reached" if cause in _NOT_SENT else "broke off its answer"
+            raise self._busy(f"{what} ({cause})", spent=cause not in _NOT_SENT) from None
         except (module.APIError, ValueError) as error:  # a ValueError: it did not answer in JSON
             raise ChatError(f"{self._place} gave no answer: {self._words(str(error))}", spent=True) from None
         try:
@@ -198,6 +201,10 @@ def within(seconds: float, work: Callable[[], Any]) -> Any:
     if not done:
         raise TimeoutError
     return done[0]()
+
+
+def _cause(error: BaseException) -> str:
+    return type(error.__cause__ or error).__name__
 
 
 def _raise(error: Exception) -> None:

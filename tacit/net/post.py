@@ -36,14 +36,14 @@ _FAILURES, _PAUSE = 3, 30.0
 class PostError(TacitError):
     """A server cannot be asked, or did not give an answer that can be used.
 
-    `again`: it may next time, after `wait` seconds if it said so. `late`: it has the question and took too
-    long."""
+    `again`: it may next time, after `wait` seconds if it said so. `spent`: it has the question and may have
+    worked on it."""
 
     def __init__(
-        self, message: str, *, again: bool = False, wait: float | None = None, late: bool = False
+        self, message: str, *, again: bool = False, wait: float | None = None, spent: bool = False
     ) -> None:
         super().__init__(message)
-        self.again, self.wait, self.late = again, wait, late
+        self.again, self.wait, self.spent = again, wait, spent
 
 
 class Purpose(NamedTuple):
@@ -110,9 +110,9 @@ def bearer(key: str) -> Mapping[str, str]:
 class _Busy(Exception):
     """May be better next time; `wait` is what the server asked for."""
 
-    def __init__(self, what: str, wait: float | None = None, *, late: bool = False) -> None:
+    def __init__(self, what: str, wait: float | None = None, *, spent: bool = False) -> None:
         super().__init__(what)
-        self.wait, self.late = wait, late
+        self.wait, self.spent = wait, spent
 
 
 class Post:
@@ -184,7 +184,7 @@ class Post:
                         f"{self.place} {busy}. Try again later, or choose another {self._purpose.setting}.",
                         again=True,
                         wait=busy.wait,
-                        late=busy.late,
+                        spent=busy.spent,
                     ) from None
             self._sleep(pause)
             wait = min(2 * wait, _LONGEST_WAIT)
@@ -200,23 +200,30 @@ class Post:
                     return self._judged(status, headers, answer)
                 where = self._redirected(where, headers.get("location", ""))
         except TimeoutError:
-            raise _Busy("did not answer in time", late=True) from None
-        except OSError as error:
-            self._refuse_certificate(error)
-            raise _Busy(f"cannot be reached ({error.strerror or type(error).__name__})") from None
-        except http.client.HTTPException as error:
-            raise _Busy(f"broke off its answer ({type(error).__name__})") from None
+            raise _Busy("did not answer in time", spent=True) from None
+        except (OSError, http.client.HTTPException) as error:
+            raise _Busy(f"broke off its answer ({type(error).__name__})", spent=True) from None
         raise PostError(f"{self.place} redirects in a circle. Correct {self._purpose.setting}.")
 
     def _exchange(self, where: str, body: bytes, end: float) -> tuple[int, dict[str, str], bytes]:
         with closing(self._connection(self._left(end))) as connection:
-            connection.connect()
+            self._connect(connection)
             socket = connection.sock  # the connection lets go of it once the headers are read
             socket.settimeout(self._left(end))
             connection.request("POST", where, body, self._headers)
             with connection.getresponse() as response:
                 headers = {name.lower(): value for name, value in response.getheaders()}
                 return response.status, headers, self._read(response, socket, end)
+
+    def _connect(self, connection: HTTPConnection) -> None:
+        """What goes wrong before the question is sent costs nothing."""
+        try:
+            connection.connect()
+        except TimeoutError:
+            raise _Busy("did not answer in time") from None
+        except OSError as error:
+            self._refuse_certificate(error)
+            raise _Busy(f"cannot be reached ({error.strerror or type(error).__name__})") from None
 
     def _read(self, response: HTTPResponse, socket: Any, end: float) -> bytes:
         pieces: list[bytes] = []
@@ -225,14 +232,15 @@ class Post:
             socket.settimeout(self._left(end))
             piece = response.read1(_PIECE)
             if not piece and response.length:  # bytes that were announced and are still to come
-                raise _Busy("broke off its answer")
+                raise _Busy("broke off its answer", spent=True)
             if not piece:
                 return b"".join(pieces)
             pieces.append(piece)
             size += len(piece)
         raise PostError(
             f"{self.place} sent more than {_LARGEST_ANSWER >> 20} MB, which is no answer to what was asked. "
-            f"Correct {self._purpose.setting}."
+            f"Correct {self._purpose.setting}.",
+            spent=True,
         )
 
     def _connection(self, timeout: float) -> HTTPConnection:
@@ -277,7 +285,8 @@ class Post:
         except (ValueError, RecursionError):
             raise PostError(
                 f"{self.place} did not answer in JSON, so no {self._purpose.model} is behind this address. "
-                f"Correct {self._purpose.setting}."
+                f"Correct {self._purpose.setting}.",
+                spent=True,
             ) from None
 
     def _said(self, answer: bytes) -> str:

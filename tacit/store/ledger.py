@@ -60,7 +60,7 @@ class Ledger:
         return call
 
     def add(self, call: Call) -> None:
-        """One more line. No lock: it can only be less than what was counted before."""
+        """One more line. No lock: it is hardly ever more than what was counted before."""
         with files.explained("write the ledger of model calls"):
             self._add(call)
 

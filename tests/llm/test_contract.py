@@ -85,6 +85,17 @@ def test_where_a_server_counts_nothing_we_do(serve: Serve, way: Way) -> None:
     assert answer.tokens_out == 1
 
 
+def test_where_a_server_counts_only_zeros_we_count(serve: Serve, way: Way) -> None:
+    def reply(request: Request) -> Reply:
+        said = way.says("YES")
+        assert isinstance(said.body, dict)
+        return Reply({**said.body, "usage": dict.fromkeys(said.body["usage"], 0)})
+
+    answer = ask(way.chat(serve(reply)))
+    assert 0 < answer.tokens_in < 10
+    assert answer.tokens_out == 1
+
+
 def test_a_key_goes_only_where_it_is_meant_to_go(serve: Serve, way: Way) -> None:
     server = serve(lambda request: way.says("YES"))
     ask(way.chat(server))
@@ -139,6 +150,15 @@ def test_a_server_that_is_not_there_may_be_there_later(serve: Serve, way: Way) -
     assert (caught.value.again, caught.value.spent) == (True, False)
 
 
+def test_a_server_that_hangs_up_may_be_asked_again_and_may_be_on_the_bill(serve: Serve, way: Way) -> None:
+    def hang_up(request: Request) -> Reply:
+        raise OSError
+
+    with pytest.raises(ChatError, match="broke off") as caught:
+        ask(way.chat(serve(hang_up)))
+    assert (caught.value.again, caught.value.spent) == (True, True)
+
+
 def test_a_server_that_drips_is_given_up_in_time(serve: Serve, way: Way) -> None:
     server = serve(lambda request: Reply(b" " * 10_000, drip=True))
     with pytest.raises(ChatError, match="in time"):
@@ -148,8 +168,9 @@ def test_a_server_that_drips_is_given_up_in_time(serve: Serve, way: Way) -> None
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b'"YES"', b"null", b"<html>", b'{"choices": []}'])
 def test_garbage_is_an_error_and_no_answer(serve: Serve, way: Way, body: bytes) -> None:
     server = serve(lambda request: Reply(body, headers=(("Content-Type", "application/json"),)))
-    with pytest.raises(ChatError):
+    with pytest.raises(ChatError) as caught:
         ask(way.chat(server))
+    assert caught.value.spent, "somebody worked on it"
 
 
 def test_text_is_not_carried_elsewhere_by_a_redirect(serve: Serve, way: Way) -> None:
