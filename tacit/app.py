@@ -177,7 +177,7 @@ def parts_of(config: Config, home: Home | None = None) -> Parts:
 
         meter = None
         if home is not None and is_remote(wanted.embedding_model):
-            meter = meter_of(config, home, EMBED, wanted.embedding_model, strict=False)
+            meter = meter_of(config, home, EMBED, wanted.embedding_model, hurried=True)
         return choose(wanted.embedding_model, wanted.embedding_dimensions, os.environ, meter=meter)
 
     def reranker() -> Reranker | None:
@@ -278,7 +278,7 @@ def chat_for(config: Config, task: str, home: Home, tape: Tape | None = None) ->
     from tacit.store.breakers import Breakers
 
     around = Around(
-        meter=lambda task, model, strict: meter_of(config, home, task, model, strict=strict),
+        meter=lambda task, model, hurried: meter_of(config, home, task, model, hurried=hurried),
         breaker=Breakers(home).of,
         timeout=float(config.models.seconds),
     )
@@ -299,11 +299,11 @@ def ask_for(config: Config, task: str, home: Home, tape: Tape | None = None) -> 
     return ask_by(chat, bad=meter_of(config, home, task, model).bad)
 
 
-def meter_of(config: Config, home: Home, task: str, model: str, *, strict: bool = True) -> LedgerMeter:
+def meter_of(config: Config, home: Home, task: str, model: str, *, hurried: bool = False) -> LedgerMeter:
     from tacit.llm.prices import price_of
 
     price = price_of(model, os.environ, config.models.prices)
-    return ledger_of(config, home).meter(task, model, price, strict=strict)
+    return ledger_of(config, home).meter(task, model, price, hurried=hurried)
 
 
 def ledger_of(config: Config, home: Home) -> Ledger:

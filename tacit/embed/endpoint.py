@@ -15,6 +15,7 @@ from tacit.embed.post import Post
 from tacit.embed.protocol import EmbedderError, scaled, whole
 from tacit.errors import LimitReached
 from tacit.model.spending import Meter
+from tacit.net.post import Each, at_once
 from tacit.text import tokens
 
 _VERSION = "p1"  # raise it when the same text is sent in another way
@@ -92,7 +93,7 @@ class Endpoint:
         sent = [whole(text[:_LONGEST_TEXT]) for text in texts]
         path = self._dialect.path(self._model)
         payload = self._dialect.payload(Asked(self._model, sent, self.dimensions, query))
-        answer = self._counted(sent, lambda: self._post(path, payload, timeout, patience))
+        answer = self._post(path, payload, timeout, patience, each=self._counting(sent))
         try:
             vectors = self._dialect.vectors(answer)
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -101,21 +102,27 @@ class Endpoint:
             raise self._strange(f"with {len(vectors)} vectors for {len(sent)} texts")
         return [self._checked(vector) for vector in vectors]
 
-    def _counted(self, sent: Sequence[str], post: Callable[[], Any]) -> Any:
-        if self._meter is None:
-            return post()
+    def _counting(self, sent: Sequence[str]) -> Each:
+        """Who makes an attempt and counts it."""
+        meter = self._meter
+        if meter is None:
+            return at_once
         size = sum(map(tokens.count, sent))
-        try:
-            call = self._meter.begin(size, 0)
-        except LimitReached as error:
-            raise EmbedderError(str(error)) from None
-        try:
-            answer = post()
-        except EmbedderError as error:
-            self._meter.end(call, "failed", 0, 0, str(error))
-            raise
-        self._meter.end(call, "ok", size, 0)
-        return answer
+
+        def counted(attempt: Callable[[], Any]) -> Any:
+            try:
+                call = meter.begin(size, 0)
+            except LimitReached as error:
+                raise EmbedderError(str(error)) from None
+            try:
+                answer = attempt()
+            except BaseException as error:
+                meter.end(call, "failed", size if getattr(error, "spent", True) else 0, 0, str(error))
+                raise
+            meter.end(call, "ok", size, 0)
+            return answer
+
+        return counted
 
     def _checked(self, vector: object) -> bytes | None:
         if not isinstance(vector, list) or not all(type(number) in (int, float) for number in vector):

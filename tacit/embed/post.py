@@ -21,9 +21,16 @@ class Post(post.Post):
             raise EmbedderError(str(error)) from None
 
     def __call__(
-        self, path: str, payload: object, timeout: float, patience: float, *, again: bool = True
+        self,
+        path: str,
+        payload: object,
+        timeout: float,
+        patience: float,
+        *,
+        again: bool = True,
+        each: post.Each = post.at_once,
     ) -> Any:
         try:
-            return super().__call__(path, payload, timeout, patience, again=again)
+            return super().__call__(path, payload, timeout, patience, again=again, each=each)
         except post.PostError as error:
             raise EmbedderError(str(error)) from None

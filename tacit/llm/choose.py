@@ -21,7 +21,7 @@ from tacit.model.spending import Meter
 class Around(NamedTuple):
     """What stands around a model: handed in, because it is kept in files of the home."""
 
-    meter: Callable[[str, str, bool], Meter]  # task, model, whether nothing is asked that cannot be counted
+    meter: Callable[[str, str, bool], Meter]  # task, model, whether a turn waits
     breaker: Callable[[str], Breaker]  # model
     timeout: float  # seconds of one attempt
 
@@ -53,7 +53,7 @@ def _provider(about: Task, model: str, environ: Mapping[str, str], setting: str)
 
 
 def _counted(task: str, about: Task, model: str, provider: Chat, around: Around) -> Chat:
-    metered = Metered(provider, around.meter(task, model, not about.in_turns))
+    metered = Metered(provider, around.meter(task, model, about.in_turns))
     if about.in_turns:
         return metered
     return Patient(metered, around.breaker(model), timeout=around.timeout)

@@ -15,7 +15,7 @@ class Task(NamedTuple):
     settings: tuple[str, ...]
     least: Tier
     about: str
-    in_turns: bool = False  # somebody waits: one attempt, no import, and never without because of the ledger
+    in_turns: bool = False  # somebody waits: one attempt and no import
 
 
 TASKS: Mapping[str, Task] = {

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import urljoin, urlsplit
 
 from tacit.errors import TacitError
@@ -107,6 +107,13 @@ def bearer(key: str) -> Mapping[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
+Each: TypeAlias = Callable[[Callable[[], Any]], Any]
+
+
+def at_once(attempt: Callable[[], Any]) -> Any:
+    return attempt()
+
+
 class _Busy(Exception):
     """May be better next time; `wait` is what the server asked for."""
 
@@ -152,10 +159,18 @@ class Post:
         return self._base.place + self._base.path
 
     def __call__(
-        self, path: str, payload: object, timeout: float, patience: float, *, again: bool = True
+        self,
+        path: str,
+        payload: object,
+        timeout: float,
+        patience: float,
+        *,
+        again: bool = True,
+        each: Each = at_once,
     ) -> Any:
         """The answer as JSON. `timeout` seconds for each attempt, `patience` for all of them; `again`: more
-        than one attempt may be made."""
+        than one attempt may be made. `each` makes an attempt, and may count it: what an attempt raises
+        says by `spent` whether the server may have worked on it."""
         breaker = self._breaker
         if breaker is not None and (wait := breaker.wait()):
             raise PostError(
@@ -163,7 +178,7 @@ class Post:
                 f"Start it, or choose another {self._purpose.setting}."
             )
         try:
-            answer = self._patiently(path, json.dumps(payload).encode(), timeout, patience, again)
+            answer = self._patiently(path, json.dumps(payload).encode(), timeout, patience, again, each)
         except PostError:
             if breaker is not None:
                 breaker.tell(worked=False)
@@ -172,11 +187,19 @@ class Post:
             breaker.tell(worked=True)
         return answer
 
-    def _patiently(self, path: str, body: bytes, timeout: float, patience: float, again: bool) -> Any:
+    def _patiently(
+        self,
+        path: str,
+        body: bytes,
+        timeout: float,
+        patience: float,
+        again: bool,
+        each: Each,
+    ) -> Any:
         end, wait = self._clock() + patience, _FIRST_WAIT
         while True:
             try:
-                return self._attempt(path, body, min(end, self._clock() + timeout))
+                return each(lambda: self._attempt(path, body, min(end, self._clock() + timeout)))
             except _Busy as busy:
                 pause = wait if busy.wait is None else busy.wait
                 if not again or self._clock() + pause >= end:

@@ -8,7 +8,8 @@ What must stay true:
 - sums are of whole days, and a day's file is deleted as a whole, after more than a year;
 - a line that cannot be read is passed over.
 
-Who may do without a ledger says so (`strict=False`): a turn goes on when the disk is full, a run does not."""
+What cannot be counted is not asked: a turn goes on without its model then. A turn does not wait for the lock
+as long as a run does, nor for the disk (`hurried`)."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ from tacit.store.home import Home
 
 KEPT_DAYS = 400
 _WAIT = 10.0  # seconds for the lock; whoever holds it does so for the time of one line
-_HURRY = 0.05  # where a turn waits
+_HURRY = 0.2  # where a turn waits
 _MOST_REFUSED = 200  # lines of a day; that a limit is reached need not be told more often
 _WHY = 300  # characters
 
@@ -39,14 +40,14 @@ class Ledger:
         self._folder, self._now, self._limits = home.private / "ledger", now, limits
         self._seen = _Seen(date.min, 0, {})
 
-    def meter(self, task: str, model: str, price: Price | None, *, strict: bool = True) -> LedgerMeter:
-        """`strict`: what cannot be counted is not asked."""
-        return LedgerMeter(self, task, model, price, strict)
+    def meter(self, task: str, model: str, price: Price | None, *, hurried: bool = False) -> LedgerMeter:
+        """`hurried`: a turn waits."""
+        return LedgerMeter(self, task, model, price, hurried)
 
-    def begin(self, call: Call, *, strict: bool = True) -> Call:
+    def begin(self, call: Call, *, hurried: bool = False) -> Call:
         """The call as it was counted; LimitReached where it would be too much, OSError or StoreError where it
-        cannot be kept. `strict`: it is on the disk before it is made."""
-        with files.explained("write the ledger of model calls"), self._locked(_WAIT if strict else _HURRY):
+        cannot be kept. Unless `hurried` it is on the disk before it is made."""
+        with files.explained("write the ledger of model calls"), self._locked(_HURRY if hurried else _WAIT):
             now = self._now()
             call = call._replace(id=secrets.token_hex(6), at=now.isoformat(timespec="milliseconds"))
             spent = total(self._caught_up(now.date()).values())
@@ -56,7 +57,7 @@ class Ledger:
                     refused = call._replace(outcome="refused", tokens_in=0, tokens_out=0, usd=0.0)
                     self._add(refused._replace(why=why[:_WHY]))
                 raise LimitReached(why)
-            self._add(call, sync=strict)
+            self._add(call, sync=not hurried)
         return call
 
     def add(self, call: Call) -> None:
@@ -128,8 +129,8 @@ class _Begun(NamedTuple):
 class LedgerMeter:
     """For any number of threads. What it is asked for after `begin` never fails: the call is made already."""
 
-    def __init__(self, ledger: Ledger, task: str, model: str, price: Price | None, strict: bool) -> None:
-        self._ledger, self._price, self._strict = ledger, price, strict
+    def __init__(self, ledger: Ledger, task: str, model: str, price: Price | None, hurried: bool) -> None:
+        self._ledger, self._price, self._hurried = ledger, price, hurried
         self._blank = Call("", "", task, model, "begun")
         self._open: dict[str, _Begun] = {}
 
@@ -138,14 +139,12 @@ class LedgerMeter:
             tokens_in=tokens_in, tokens_out=tokens_out, usd=self._usd(tokens_in, tokens_out)
         )
         try:
-            begun = self._ledger.begin(call, strict=self._strict)
+            begun = self._ledger.begin(call, hurried=self._hurried)
         except (OSError, StoreError) as error:
-            if self._strict:
-                raise LimitReached(
-                    f"The ledger of model calls cannot be written ({_said(error)}), so nothing is asked: "
-                    "nobody could say what was spent. Make .tacit/ledger writable."
-                ) from None
-            return ""
+            raise LimitReached(
+                f"The ledger of model calls cannot be written ({_said(error)}), so nothing is asked: "
+                "nobody could say what was spent. Make .tacit/ledger writable."
+            ) from None
         self._open[begun.id] = _Begun(begun, time.monotonic())
         return begun.id
 

@@ -10,6 +10,7 @@ import pytest
 from tacit.embed.endpoint import GEMINI, OPENAI, Dialect, Endpoint
 from tacit.embed.post import Post
 from tacit.embed.protocol import EmbedderError, scaled
+from tacit.net.post import Each, at_once
 from tests.embed.conftest import Reply, Request, Serve
 
 
@@ -206,7 +207,14 @@ def test_a_query_has_no_more_time_than_its_caller(serve: Serve) -> None:
 
     class Watched(Post):
         def __call__(
-            self, path: str, payload: object, timeout: float, patience: float, *, again: bool = True
+            self,
+            path: str,
+            payload: object,
+            timeout: float,
+            patience: float,
+            *,
+            again: bool = True,
+            each: Each = at_once,
         ) -> Any:
             calls.append(patience)
             return _one([1, 2, 3])
@@ -225,7 +233,14 @@ def test_a_query_has_less_time_than_documents(serve: Serve) -> None:
 
     class Watched(Post):
         def __call__(
-            self, path: str, payload: object, timeout: float, patience: float, *, again: bool = True
+            self,
+            path: str,
+            payload: object,
+            timeout: float,
+            patience: float,
+            *,
+            again: bool = True,
+            each: Each = at_once,
         ) -> Any:
             calls.append((timeout, patience))
             return _one([1, 2, 3])

@@ -153,17 +153,18 @@ def test_a_gate_that_fails_is_a_no_at_once(home: Path, serve: Serve) -> None:
     assert len(server.requests) == 1
 
 
-def test_a_ledger_that_cannot_be_written_stops_no_turn_but_every_run(home: Path, serve: Serve) -> None:
+def test_without_a_ledger_a_turn_goes_on_without_its_model_and_a_run_stops(home: Path, serve: Serve) -> None:
     server = serve(lambda request: openai_says("YES"))
     (home / ".tacit" / "ledger").write_text("a file in its place")
     model = f"{server.base}#m"
     config = config_of(home, f"watchers: {{gate_model: '{model}'}}\nlifecycle: {{model: '{model}'}}\n")
-    assert gate_says(home, config)[0]
+    yes, why = gate_says(home, config)
+    assert (yes, "ledger of model calls cannot be written" in why) == (False, True)
     chat = chat_for(config, "extract", Home(home))
     assert chat is not None
     with pytest.raises(OverLimit, match="ledger"):
         chat.answer("s", "u", max_tokens=8, seconds=5)
-    assert len(server.requests) == 1
+    assert server.requests == []
 
 
 def test_a_gate_over_the_limit_is_a_no_that_says_so(home: Path, serve: Serve) -> None:
@@ -204,6 +205,32 @@ def test_embeddings_are_counted_and_kept_under_the_limits(home: Path, serve: Ser
     assert {call.task for call in calls} == {"embed"}
     assert calls[0].tokens_in > 64
     assert len(server.requests) == 2
+
+
+def test_every_attempt_of_an_embedding_is_counted_and_kept_under_the_limits(home: Path, serve: Serve) -> None:
+    server = serve(lambda request: Reply(b"", 503, (("Retry-After", "0"),)))
+    search = f"search: {{embedding_model: '{server.base}#e', embedding_dimensions: 2}}\n"
+    config = config_of(home, search + "models: {daily_calls: 3}\n")
+    embedder = parts_of(config, Home(home)).embedder()
+    assert embedder is not None
+    with pytest.raises(EmbedderError, match=r"models\.daily_calls"):
+        embedder.documents(["a text"])
+    today = ledger_of(config, Home(home)).today()
+    assert (len(server.requests), today.calls, today.failed, today.tokens) == (3, 3, 3, 0)
+
+
+def test_an_embedding_that_breaks_off_may_be_on_the_bill(home: Path, serve: Serve) -> None:
+    def hang_up(request: Request) -> Reply:
+        raise OSError
+
+    server = serve(hang_up)
+    search = f"search: {{embedding_model: '{server.base}#e', embedding_dimensions: 2}}\n"
+    config = config_of(home, search + "models: {daily_calls: 1}\n")
+    embedder = parts_of(config, Home(home)).embedder()
+    assert embedder is not None
+    with pytest.raises(EmbedderError):
+        embedder.documents(["a text"])
+    assert ledger_of(config, Home(home)).today().tokens == 2
 
 
 # Prices
