@@ -289,6 +289,7 @@ def ask_for(config: Config, task: str, home: Home, tape: Tape | None = None) -> 
     """The same for questions whose answers are lists of items. What is bad is told to the ledger."""
     from tacit.llm.items import ask_by
     from tacit.llm.tasks import named_model
+    from tacit.store.breakers import Breakers
 
     chat = chat_for(config, task, home, tape)
     if chat is None:
@@ -296,7 +297,8 @@ def ask_for(config: Config, task: str, home: Home, tape: Tape | None = None) -> 
     if tape is not None and tape.mode == "replay":
         return ask_by(chat)
     model = named_model(task, flatten(config))[1]
-    return ask_by(chat, bad=meter_of(config, home, task, model).bad)
+    breaker = Breakers(home).of(f"{model} ({task})")
+    return ask_by(chat, bad=meter_of(config, home, task, model).bad, breaker=breaker)
 
 
 def meter_of(config: Config, home: Home, task: str, model: str, *, hurried: bool = False) -> LedgerMeter:

@@ -58,7 +58,7 @@ def _worked(memory: Memory, options: argparse.Namespace) -> Worked:
         return memory.work()
     if what == "extract":
         with output.progress("learning", quiet=options.quiet or options.json) as tick:
-            learnt = learn_pending(memory, tick=tick)
+            learnt = learn_pending(memory, tick=tick, again=not options.if_due)
         return Worked(commits=learnt.commits, learnt=learnt)
     periods = due_periods(memory) if what == "condense" else []
     summed = condense(memory, periods, prune=what == "prune", archive=what == "archive")

@@ -23,8 +23,8 @@ from typing import NamedTuple
 from tacit.lifecycle.contradict import says_the_same
 from tacit.lifecycle.extractors.extractor import Extractor
 from tacit.lifecycle.extractors.lines import line_of, turns_of
-from tacit.llm.chat import ChatError
-from tacit.llm.items import Ask
+from tacit.llm.chat import ChatError, NotAsked
+from tacit.llm.items import Ask, BadAnswer
 from tacit.model.changes import Change, Heard, Known, Said, Trust, is_trusted
 from tacit.text import marks
 from tacit.text.fence import fenced, mark_for, one_line, one_turn, visible
@@ -56,6 +56,8 @@ class Learned(NamedTuple):
     changes: tuple[Change, ...]
     notes: tuple[str, ...]  # for people: what was left out, and why
     failed: Mapping[str, str]  # extractors that must be asked again, by name and version, and why
+    stopped: bool = False  # for a while no model is asked anything
+    paid: bool = False  # for answers of which nothing could be made: the same would come again
 
 
 def learn(heard: Heard, known: Known, extractors: Sequence[Extractor], ask: Ask | None) -> Learned:
@@ -63,16 +65,25 @@ def learn(heard: Heard, known: Known, extractors: Sequence[Extractor], ask: Ask 
     changes: list[Change] = []
     notes: list[str] = []
     failed: dict[str, str] = {}
+    stopped, paid = "", False
     for extractor in extractors:
+        if stopped:
+            failed[extractor.label] = stopped
+            continue
         try:
             found = list(_by_model(heard, known, extractor, ask) if ask else extractor.by_rules(heard, known))
+        except NotAsked as error:
+            stopped = failed[extractor.label] = str(error)
+            continue
         except ChatError as error:
             failed[extractor.label] = str(error)
+            paid = paid or isinstance(error, BadAnswer)
             continue
         except Exception as error:  # noqa: BLE001 - a user's own may raise anything; the others go on
             failed[extractor.label] = (
                 f"It failed: {error!r}. Repair it, or take it out of lifecycle.extractors."
             )
+            paid = paid or ask is not None
             continue
         sound = [one for change in found for one in _sound(change, heard, extractor)]
         if len(sound) < len(found):
@@ -80,7 +91,7 @@ def learn(heard: Heard, known: Known, extractors: Sequence[Extractor], ask: Ask 
                 f"{extractor.label}: {len(found) - len(sound)} of {len(found)} lines cannot be written."
             )
         changes += without_repeats(sound)
-    return Learned(tuple(changes), tuple(notes), failed)
+    return Learned(tuple(changes), tuple(notes), failed, bool(stopped), paid)
 
 
 def _sound(change: Change, heard: Heard, extractor: Extractor) -> Iterator[Change]:

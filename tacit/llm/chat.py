@@ -42,8 +42,12 @@ class ChatError(TacitError):
         self.again, self.wait, self.spent = again, wait, spent
 
 
-class OverLimit(ChatError):
-    """Nothing was asked: a limit of the day is reached, or nobody could count the call."""
+class NotAsked(ChatError):
+    """Nothing was asked, and for a while nothing will be: the next question need not be tried."""
+
+
+class OverLimit(NotAsked):
+    """A limit of the day is reached, or nobody could count the call."""
 
 
 class Answer(NamedTuple):

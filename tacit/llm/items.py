@@ -16,7 +16,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from tacit.llm.chat import Answer, Chat, ChatError, whole
+from tacit.llm.chat import Answer, Chat, ChatError, NotAsked, whole
+from tacit.llm.patient import Breaker
 
 Item: TypeAlias = Mapping[str, Any]
 Schema: TypeAlias = Mapping[str, Any]
@@ -52,10 +53,28 @@ def ask_by(
     max_tokens: int = MOST_TOKENS,
     seconds: float = SECONDS,
     bad: Callable[[str], None] = lambda why: None,
+    breaker: Breaker | None = None,
 ) -> Ask:
-    """Asks this model. `bad` is told of each answer that could not be used; `seconds` are for one answer."""
+    """Asks this model. `bad` is told of each answer that could not be used; `seconds` are for one answer.
+    `breaker` counts the questions that got no usable one, which cost as much as any other."""
 
     def ask(task: str, system: str, user: str, schema: Schema) -> list[Item]:
+        if breaker is None:
+            return asked(task, system, user, schema)
+        if left := breaker.wait():
+            raise NotAsked(
+                f"{chat.name} gave answers that could not be used several times in a row and is left alone "
+                f"for {left:.0f} s more. See what was wrong with: tacit status"
+            )
+        try:
+            found = asked(task, system, user, schema)
+        except BadAnswer as error:
+            breaker.tell(str(error))
+            raise
+        breaker.tell("")
+        return found
+
+    def asked(task: str, system: str, user: str, schema: Schema) -> list[Item]:
         rules = system + _FORM % json.dumps(schema, ensure_ascii=False, sort_keys=True)
         question, wrong = user, ""
         for _ in range(2):

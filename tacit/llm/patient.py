@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from tacit.llm.chat import Answer, Chat, ChatError, OverLimit
+from tacit.llm.chat import Answer, Chat, ChatError, NotAsked, OverLimit
 
 ATTEMPTS = 4
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
@@ -45,7 +45,7 @@ class Patient:
     def answer(self, system: str, user: str, *, max_tokens: int, seconds: float) -> Answer:
         """`seconds` are for all attempts and the pauses between them."""
         if left := self._breaker.wait():
-            raise ChatError(
+            raise NotAsked(
                 f"{self.name} failed several times in a row and is left alone for {left:.0f} s more. "
                 "See what it said with: tacit status"
             )

@@ -2,6 +2,8 @@
 
 What must stay true:
 - a conversation that was learned from is not learned from again, and one that could not be is tried later;
+- one whose answers were paid for and could not be used is left alone for a day, and those that failed
+  before come after the others: neither is asked for without end nor keeps the rest waiting;
 - a kill at any point and a second start give the same notes as no kill;
 - what somebody changes meanwhile stays: lines are added to the note as it is then;
 - words of strangers, and whatever a policy says, wait as drafts.
@@ -12,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from tacit.memory.memory import Memory
 
 _TRIES = 5  # somebody else may write to the same note
+_LATER = timedelta(days=1)
 FULL = "MEMORY.md is full: with these lines it would have more than lifecycle.memory_line_cap"
 
 
@@ -48,6 +52,7 @@ class Pending(NamedTuple):
     transcript: str
     extractors: tuple[str, ...]
     failed: tuple[str, ...] = ()  # labels of those that tried and could not
+    later: str = ""  # when they may try again
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,7 @@ class Learnt:
     commits: tuple[str, ...] = ()
     waiting: int = 0  # conversations that are still to be learned from
     failed: tuple[str, ...] = ()  # why some of them could not be, each reason once
+    stopped: bool = False  # no model is asked for a while, so the rest was not tried
 
 
 def pending(memory: Memory) -> list[Pending]:
@@ -72,8 +78,14 @@ def pending(memory: Memory) -> list[Pending]:
         read = {label.partition("/")[0] for label in done[path].extractors} if path in done else set()
         missing = tuple(name for name in names if name not in read)
         if missing and transcripts.is_sealed(memory.home.root / path):
-            found.append(Pending(path, missing, done[path].failed if path in done else ()))
+            before = (done[path].failed, done[path].later) if path in done else ((), "")
+            found.append(Pending(path, missing, *before))
     return found
+
+
+def _to_try(found: Iterable[Pending], now: datetime) -> list[Pending]:
+    due = [one for one in found if not one.later or datetime.fromisoformat(one.later) <= now]
+    return sorted(due, key=lambda one: bool(one.failed))
 
 
 def learn_pending(
@@ -82,17 +94,19 @@ def learn_pending(
     most: int | None = None,
     tick: Callable[[int, int], None] = lambda done, total: None,
     is_over: Callable[[], bool] = lambda: False,
+    again: bool = False,
 ) -> Learnt:
     """Learn from what was not learned from yet. One process at a time; `is_over` ends it between two
-    conversations."""
+    conversations. `again`: also from what was put off to another day."""
     with files.locked(memory.home.private / "lifecycle.lock", 0.5):
         waiting = pending(memory)
+        now_tried = (waiting if again else _to_try(waiting, memory.moment()))[:most]
         done = Learnt()
-        for number, one in enumerate(waiting[:most]):
-            if is_over():
+        for number, one in enumerate(now_tried):
+            if is_over() or done.stopped:
                 break
             done = _with(done, _learn_one(memory, one))
-            tick(number + 1, len(waiting[:most]))
+            tick(number + 1, len(now_tried))
         return replace(done, waiting=len(pending(memory)) if waiting else 0)
 
 
@@ -104,6 +118,7 @@ def _with(done: Learnt, more: Learnt) -> Learnt:
         (*done.drafts, *more.drafts),
         (*done.commits, *more.commits),
         failed=tuple(dict.fromkeys((*done.failed, *more.failed))),
+        stopped=done.stopped or more.stopped,
     )
 
 
@@ -117,11 +132,14 @@ def _learn_one(memory: Memory, one: Pending) -> Learnt:
     learned = learn(heard, known(memory), extractors, memory.ask("extract"))
     whys = tuple(dict.fromkeys((*learned.failed.values(), *map(str, broken))))
     labels = tuple(label for label in _labels(extractors) if label not in learned.failed)
-    run = Run(one.transcript, sha, labels, tuple(learned.failed), "; ".join(whys))
+    later = (memory.moment() + _LATER).isoformat(timespec="seconds") if learned.paid else ""
+    run = Run(one.transcript, sha, labels, tuple(learned.failed), later, "; ".join(whys))
     done = keep(memory, learned.changes, run)
-    if run.extractors or run.failed != one.failed:  # else it is known already, and a day has many tries
+    # Else it is known already, and a day has many tries.
+    if run.extractors or run.failed != one.failed or later:
         memory.runs.finish(run, memory.moment())
-    return replace(done, sessions=(one.transcript,) if run.extractors else (), failed=whys)
+    sessions = (one.transcript,) if run.extractors else ()
+    return replace(done, sessions=sessions, failed=whys, stopped=learned.stopped)
 
 
 def _labels(extractors: Iterable[Extractor]) -> tuple[str, ...]:
@@ -312,6 +330,8 @@ def would_learn(memory: Memory) -> Would:
         learned = learn(heard, names, chosen(one.extractors).extractors, memory.ask("extract"))
         sessions.append(one.transcript)
         failed += learned.failed.values()
+        if learned.stopped:
+            break
         for change in placed(memory, learned.changes, lambda path: read_note(memory, path)):
             seen.setdefault(change.path, []).append(change)
     for path, changes in seen.items():

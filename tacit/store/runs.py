@@ -28,6 +28,7 @@ class Run(NamedTuple):
     sha256: str
     extractors: tuple[str, ...]  # labels of those that are done with it
     failed: tuple[str, ...] = ()  # names of those that have to try again
+    later: str = ""  # when, if not at once
     why: str = ""
 
 
@@ -102,6 +103,13 @@ def _dated(line: Mapping[str, Any], key: str) -> tuple[str, datetime]:
     return str(line[key]), at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
+def _is_moment(text: object) -> bool:
+    try:
+        return isinstance(text, str) and datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
+
+
 def _run(said: Mapping[str, Any]) -> Run | None:
     try:
         return Run(
@@ -109,6 +117,7 @@ def _run(said: Mapping[str, Any]) -> Run | None:
             str(said["sha256"]),
             tuple(map(str, said["extractors"])),
             tuple(map(str, said.get("failed", ()))),
+            said["later"] if _is_moment(said.get("later")) else "",
             str(said.get("why", "")),
         )
     except (KeyError, TypeError):

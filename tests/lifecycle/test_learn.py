@@ -12,7 +12,7 @@ import pytest
 
 from tacit.lifecycle.extractors.extractor import Extractor
 from tacit.lifecycle.extractors.registry import BUILT_IN
-from tacit.lifecycle.learn import CHUNK, learn, questions
+from tacit.lifecycle.learn import CHUNK, Learned, learn, questions
 from tacit.llm.chat import ChatError
 from tacit.model.changes import Heard, Said, Trust
 from tests.lifecycle.talk import KNOWN, TRANSCRIPT, said, talk
@@ -190,5 +190,5 @@ def test_lines_for_other_places_than_knowledge_are_left_out(path: str) -> None:
 def test_nothing_said_is_nothing_asked() -> None:
     model = Model()
     empty: list[Said] = []
-    assert learn(talk(*empty), KNOWN, [LESSONS], model) == ((), (), {})
+    assert learn(talk(*empty), KNOWN, [LESSONS], model) == Learned((), (), {})
     assert model.asked == []

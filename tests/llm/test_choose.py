@@ -9,7 +9,7 @@ import pytest
 from tacit.app import ask_for, chat_for, gate_of, ledger_of, load_config, parts_of, spending
 from tacit.config import Config
 from tacit.embed.protocol import EmbedderError
-from tacit.llm.chat import ChatError, OverLimit
+from tacit.llm.chat import ChatError, NotAsked, OverLimit
 from tacit.llm.items import BadAnswer
 from tacit.llm.prices import BUILT_IN, price_of
 from tacit.llm.recorded import Tape
@@ -113,6 +113,34 @@ def test_items_that_are_bad_are_in_the_ledger(home: Path, serve: Serve) -> None:
         ask("extract", "Find facts.", "text", SCHEMA)
     today = ledger_of(config, Home(home)).today()
     assert (today.calls, today.bad) == (2, 2)
+
+
+def test_a_model_that_only_gives_bad_answers_is_left_alone(home: Path, serve: Serve) -> None:
+    server = serve(lambda request: openai_says("no JSON at all"))
+    config = by(server, home)
+    for _ in range(3):
+        ask = ask_for(config, "extract", Home(home))
+        assert ask is not None
+        with pytest.raises(BadAnswer):
+            ask("extract", "Find facts.", "text", SCHEMA)
+    ask = ask_for(config, "extract", Home(home))
+    assert ask is not None
+    with pytest.raises(NotAsked, match="left alone"):
+        ask("extract", "Find facts.", "text", SCHEMA)
+    assert len(server.requests) == 6
+    assert list(spending(config, Home(home)).left_alone) == [f"{server.base}#m (extract)"]
+
+
+def test_good_answers_in_between_leave_no_model_alone(home: Path, serve: Serve) -> None:
+    says = iter(["bad", "bad", "bad", "bad", '{"items": []}', "bad", "bad", "bad", "bad", '{"items": []}'])
+    server = serve(lambda request: openai_says(next(says)))
+    ask = ask_for(by(server, home), "extract", Home(home))
+    assert ask is not None
+    for _ in range(2):
+        for _ in range(2):
+            with pytest.raises(BadAnswer):
+                ask("extract", "Find facts.", "text", SCHEMA)
+        assert ask("extract", "Find facts.", "text", SCHEMA) == []
 
 
 def test_a_run_that_was_recorded_is_played_back_without_a_server(

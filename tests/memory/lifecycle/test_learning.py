@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
 from tacit.errors import Busy
-from tacit.llm.chat import ChatError
+from tacit.llm.chat import ChatError, NotAsked
+from tacit.llm.items import BadAnswer
 from tacit.memory import learning
 from tacit.memory.learning import learn_pending
 from tacit.store import files
@@ -146,6 +148,56 @@ def test_a_provider_that_is_down_loses_nothing_and_is_tried_again(life: Life) ->
     assert set(done.sessions) == set(paths)
     assert done.waiting == 0
     assert len(life.lines()) >= 1
+
+
+def asked_for(life: Life, refuses: Callable[[str], Exception | None]) -> list[str]:
+    """A model that raises what it is told to, by what it is shown. Returns what it is asked about."""
+    asked: list[str] = []
+
+    def answer(task: str, user: str) -> list[dict[str, object]]:
+        asked.append(user)
+        if (error := refuses(user)) is not None:
+            raise error
+        return []
+
+    life.ask = answering(answer)
+    return asked
+
+
+def test_an_answer_that_could_not_be_used_is_asked_for_again_the_next_day_and_not_before(life: Life) -> None:
+    asked = asked_for(life, lambda user: BadAnswer("Twice bad."))
+    life.talk(DECIDED)
+    assert learn_pending(life.memory).failed == ("Twice bad.",)
+    paid = len(asked)
+    life.pass_time(hours=23)
+    done = learn_pending(life.memory)
+    assert (len(asked), done.waiting, done.failed) == (paid, 1, ())
+    life.pass_time(hours=2)
+    learn_pending(life.memory)
+    assert len(asked) == 2 * paid
+    learn_pending(life.memory, again=True)
+    assert len(asked) == 3 * paid, "who asks for it by hand need not wait"
+
+
+def test_conversations_that_always_fail_do_not_keep_the_others_waiting(life: Life) -> None:
+    asked_for(life, lambda user: ChatError("Status 400: filtered.") if "knives" in user else None)
+    for _ in range(3):
+        life.talk("The knives are in the upper drawer.")
+    learn_pending(life.memory)
+    life.talk(DECIDED)
+    done = learn_pending(life.memory, most=1)
+    assert (len(done.sessions), done.waiting) == (1, 3)
+
+
+def test_where_nothing_is_asked_any_more_the_rest_is_not_even_read(life: Life) -> None:
+    asked = asked_for(life, lambda user: NotAsked("The limit of a day is reached."))
+    for _ in range(3):
+        life.talk(DECIDED)
+    done = learn_pending(life.memory)
+    assert (len(asked), done.waiting) == (1, 3)
+    assert done.failed == ("The limit of a day is reached.",)
+    asked_for(life, lambda user: None)
+    assert learn_pending(life.memory).waiting == 0
 
 
 def test_a_model_that_wants_other_files_writes_nowhere_but_in_notes(life: Life) -> None:
