@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from math import ceil
 from os import environ
 from typing import Any
 
@@ -21,6 +22,7 @@ from tacit.config import Config
 from tacit.config.keys import flatten
 from tacit.embed.choose import is_remote
 from tacit.errors import UsageError
+from tacit.lifecycle.learn import CHUNK
 from tacit.llm.estimate import Item, Rates, items
 from tacit.llm.prices import BUILT_IN, price_of
 from tacit.llm.tasks import EMBED, TASKS, named_model
@@ -109,11 +111,16 @@ def _rates(memory: Memory, sessions: float | None) -> Rates:
         sessions=len(recent) / span if sessions is None else sessions,
         messages=_messages(memory.home, sorted(path for path, _ in files)[-_SAMPLE:]),
         tokens=round(sum(sizes) / len(sizes) / _LETTERS) if sizes else _TRANSCRIPT,
+        questions=_questions(sizes or [round(_TRANSCRIPT * _LETTERS)]),
         transcripts=len(found),
         notes=sum(1 for folder in NOTE_FOLDERS for _ in walk(root, folder)),
         extractors=len(config.lifecycle.extractors),
         commit_minutes=config.lifecycle.commit_interval_minutes,
     )
+
+
+def _questions(sizes: Sequence[int]) -> float:
+    return sum(max(1, ceil(size / CHUNK)) for size in sizes) / len(sizes)
 
 
 def _messages(home: Home, paths: Sequence[str]) -> float:

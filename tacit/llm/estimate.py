@@ -26,6 +26,7 @@ class Rates(NamedTuple):
     notes: int
     extractors: int
     commit_minutes: int
+    questions: float = 1.0  # in which an extractor reads one transcript: long ones are shown in parts
 
 
 class Take(NamedTuple):
@@ -41,9 +42,11 @@ _TYPICAL: Mapping[str, Take] = {
     "commit": Take(1000, 50),
     "daily": Take(4000, 500),
     "weekly": Take(6000, 2000),
-    "monthly": Take(10_000, 3000),
     "prune": Take(4000, 2000),
+    "wisdom": Take(6000, 1500),
+    "identity": Take(4000, 1500),
 }
+_NOTHING = Take(0, 0)  # never asked of a model
 _PROMPT = 700  # tokens around a transcript
 _EXTRACTED = 250  # tokens that one extractor writes
 
@@ -82,20 +85,23 @@ def _asked(rates: Rates, average: Mapping[str, Take]) -> Iterator[tuple[str, str
 
     sessions = rates.sessions * _DAYS
     commits = min(24 * 60 / rates.commit_minutes, 2 * rates.sessions) * _DAYS
-    extract = average.get("extract") or Take(rates.tokens + _PROMPT, _EXTRACTED)
+    read = rates.extractors * rates.questions
+    extract = average.get("extract") or Take(rates.tokens / rates.questions + _PROMPT, _EXTRACTED)
     yield "gates", "gate", sessions * rates.messages, take("gate"), False
     yield "commit messages", "commit", commits, take("commit"), False
-    yield "flush", "flush", sessions, Take(0, 0), False
-    yield "daily summary", "condense", _DAYS, _TYPICAL["daily"], False
-    yield "weekly rollup", "condense", _WEEKS, _TYPICAL["weekly"], False
-    yield "monthly rollup", "condense", 1.0, _TYPICAL["monthly"], False
+    yield "flush", "flush", sessions, _NOTHING, False
+    yield "daily summary", "condense", _DAYS, take("condense", "daily"), False
+    yield "weekly rollup", "condense", _WEEKS, take("condense", "weekly"), False
+    yield "monthly rollup", "monthly", 1.0, _NOTHING, False
     yield "pruning", "prune", _WEEKS, take("prune"), False
-    yield "extraction", "extract", sessions * rates.extractors, extract, False
+    yield "extraction", "extract", sessions * read, extract, False
     yield "embedding text", "embed", sessions, Take(rates.tokens, 0), False
     yield "embedding questions", "embed", sessions * rates.messages, Take(100, 0), False
-    yield "rebuild of all transcripts", "extract", float(rates.transcripts * rates.extractors), extract, True
+    yield "rebuild of all transcripts", "extract", rates.transcripts * read, extract, True
     everything = float(rates.transcripts + rates.notes)
     yield "reindex of everything", "embed", everything, Take(rates.tokens or 1000, 0), True
+    yield "a wisdom section", "wisdom", 1.0, take("wisdom"), True
+    yield "a shorter SOUL.md", "identity", 1.0, take("identity"), True
 
 
 def _averages(seen: Sequence[Call]) -> dict[str, Take]:

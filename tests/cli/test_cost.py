@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tacit.llm.estimate import Rates, items
+from tacit.llm.tasks import TASKS
 from tacit.model.spending import Call, Price
 from tacit.store.breakers import Breakers
 from tacit.store.home import Home
@@ -19,7 +20,7 @@ HAIKU = "anthropic:claude-haiku-4-5"
 NAMES = [
     "gates", "commit messages", "flush", "daily summary", "weekly rollup", "monthly rollup", "pruning",
     "extraction", "embedding text", "embedding questions", "rebuild of all transcripts",
-    "reindex of everything",
+    "reindex of everything", "a wisdom section", "a shorter SOUL.md",
 ]  # fmt: skip
 # As the source document counts: four extractors, 3,000 tokens a session.
 MEDIUM = Rates(15, 6, 2300, 1000, 100, 4, 30)
@@ -138,7 +139,8 @@ def test_the_figures_of_the_source_document_come_out() -> None:
     assert usd(MEDIUM, old, "rebuild of all transcripts") == pytest.approx(4.25, rel=0.01)
     sonnet = Price(3, 15)
     assert usd(MEDIUM, sonnet, "daily summary") == pytest.approx(30 * 0.0195)
-    assert usd(MEDIUM, sonnet, "monthly rollup") == pytest.approx(0.075)
+    assert usd(MEDIUM, sonnet, "weekly rollup") == pytest.approx(52 / 12 * 0.048)
+    assert usd(MEDIUM, sonnet, "monthly rollup") == 0, "no model is asked for it"
     assert usd(MEDIUM, Price(0.02, 0), "embedding questions") == pytest.approx(2700 * 100 * 0.02 / 1e6)
 
 
@@ -151,6 +153,28 @@ def test_what_calls_took_before_is_better_than_a_guess() -> None:
     seen = [call("extract", "m", read=10_000, wrote=0)] * 5
     assert usd(MEDIUM, Price(1, 0), "extraction", seen) == pytest.approx(15 * 30 * 4 * 0.01)
     assert usd(MEDIUM, Price(1, 0), "extraction", seen[:4]) == pytest.approx(15 * 30 * 4 * 0.003)
+
+
+def test_a_long_transcript_is_read_in_several_questions() -> None:
+    long = MEDIUM._replace(tokens=15_000, questions=10)
+    assert usd(long, Price(1, 0), "extraction") == pytest.approx(15 * 30 * 4 * 10 * 2200 / 1e6)
+    seen = [call("extract", "m", read=2000, wrote=0)] * 5
+    assert usd(long, Price(1, 0), "extraction", seen) == pytest.approx(15 * 30 * 4 * 10 * 0.002)
+    assert usd(long, Price(1, 0), "rebuild of all transcripts", seen) == pytest.approx(1000 * 4 * 10 * 0.002)
+
+
+def test_the_questions_are_those_of_the_home_s_own_transcripts(home: Path, tacit: Tacit) -> None:
+    assert json.loads(tacit("cost", "--json").stdout)["rates"]["questions"] == 2
+    folder = home / "raw/conversations" / datetime.now(UTC).astimezone().strftime("%Y/%m/%d")
+    folder.mkdir(parents=True)
+    (folder / "1000-ses_a-x.md").write_text("x" * 100)
+    (folder / "1001-ses_b-x.md").write_text("x" * 30_000)
+    assert json.loads(tacit("cost", "--json").stdout)["rates"]["questions"] == 3
+
+
+def test_all_models_that_can_be_configured_are_in_the_estimate(home: Path, tacit: Tacit) -> None:
+    found = json.loads(tacit("cost", "--model", HAIKU, "--json").stdout)["items"]
+    assert {item["task"] for item in found if item["model"]} == set(TASKS)
 
 
 # Status
