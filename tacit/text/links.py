@@ -22,7 +22,7 @@ from tacit.text.words import fold
 _ENDING = r"\.(?:md|markdown|txt)"
 _LINK = re.compile(
     r"\[\[([^\[\]|#\n]{1,200})(?:#[^\[\]|\n]{0,200})?(?:\|[^\[\]\n]{0,200})?\]\]"  # [[name#section|shown]]
-    rf"|\]\(<?([^()<>\s]{{1,400}}{_ENDING})[)#>]"  # [shown](path.md)
+    rf"|\]\((?:<([^()<>\n]{{1,400}}{_ENDING})[#>]|([^()<>\s]{{1,400}}{_ENDING})[)#\s])"  # [shown](path.md)
 )
 _PATH = re.compile(rf"(?<![\w./-])(?:knowledge|topics|archive|raw)/[\w./@+-]{{1,400}}{_ENDING}\b")
 _CODE = re.compile(r"(?<!`)(`++).{0,400}?(?<!`)\1(?!`)")
@@ -52,7 +52,7 @@ def _pointers(path: str, text: str) -> Iterator[Pointer]:
             continue
         shown = _CODE.sub(" ", line.text) if "`" in line.text else line.text
         for link in _LINK.finditer(shown):
-            name, relative = link.groups()
+            name, relative = link[1], link[2] or link[3]
             target = called(name) if name else _beside(path, unquote(relative))
             if target:
                 yield Pointer(target, link[0] if name else relative, line.number)
