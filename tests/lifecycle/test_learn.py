@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,8 +15,10 @@ from tacit.lifecycle.extractors.extractor import Extractor
 from tacit.lifecycle.extractors.registry import BUILT_IN
 from tacit.lifecycle.learn import CHUNK, Learned, learn, questions
 from tacit.llm.chat import ChatError
+from tacit.llm.items import ask_by
 from tacit.model.changes import Heard, Said, Trust
 from tests.lifecycle.talk import KNOWN, TRANSCRIPT, said, talk
+from tests.llm.fakes import Says
 
 LESSONS = BUILT_IN["lessons"]
 DECISIONS = BUILT_IN["decisions"]
@@ -192,3 +195,12 @@ def test_nothing_said_is_nothing_asked() -> None:
     empty: list[Said] = []
     assert learn(talk(*empty), KNOWN, [LESSONS], model) == Learned((), (), {})
     assert model.asked == []
+
+
+def test_an_answer_of_a_hundred_kilobytes_is_none_and_is_asked_for_once_more() -> None:
+    long = {"text": "word " * 20_000, "turn": 1}
+    chat = Says(json.dumps({"items": [long]}))
+    learned = learn(talk("We decided to close at six."), KNOWN, [LESSONS], ask_by(chat))
+    assert len(chat.asked) == 2
+    assert learned.paid
+    assert list(learned.failed) == [LESSONS.label]

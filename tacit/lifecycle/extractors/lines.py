@@ -21,6 +21,7 @@ from tacit.text.transcript import slug
 
 MEMORY = "knowledge/memory/MEMORY.md"
 LOOKED_AT = 20_000  # characters of one turn
+_NO_SENTENCE = 2 * LONGEST  # an answer with a text as long as that is none: it is asked for once more
 _MOST_TURNS = 2_000  # the transcript has the others; a conversation that long is a log
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -129,7 +130,11 @@ def change(
 def schema(**more: str) -> Mapping[str, Any]:
     """Of one item. `more`: further fields that may be there, each with what it is."""
     fields: dict[str, Any] = {
-        "text": {"type": "string", "description": f"one sentence, at most {LONGEST} characters"},
+        "text": {
+            "type": "string",
+            "description": f"one sentence, at most {LONGEST} characters",
+            "maxLength": _NO_SENTENCE,
+        },
         "turn": {"type": "integer", "description": "number of the turn that says it"},
         **{name: {"type": "string", "description": about} for name, about in more.items()},
     }
