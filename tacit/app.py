@@ -19,7 +19,7 @@ from tacit.config.workspaces import with_workspace
 from tacit.embed.protocol import Embedder, EmbedderError
 from tacit.errors import ConfigError, TacitError, UsageError
 from tacit.memory import Memory
-from tacit.model.spending import Limits, Spent
+from tacit.model.spending import Limits, Spent, total
 from tacit.search.parts import Parts, Reranker
 from tacit.store import files, setup
 from tacit.store.home import CONFIG, Home, locate
@@ -323,6 +323,7 @@ class Spending(NamedTuple):
     today: Spent
     limits: Limits
     left_alone: dict[str, tuple[float, str]]  # because they failed: seconds, and why
+    refused: str  # why the last call was that was refused today; empty: none was
 
 
 def spending(config: Config, home: Home) -> Spending:
@@ -331,7 +332,9 @@ def spending(config: Config, home: Home) -> Spending:
 
     settings = flatten(config)
     models = {task: model for task in TASKS if (model := named_model(task, settings)[1])}
-    return Spending(models, ledger_of(config, home).today(), limits_of(config), Breakers(home).open())
+    calls = [call for day in ledger_of(config, home).days(1).values() for call in day]
+    refused = [call.why for call in calls if call.outcome == "refused"]
+    return Spending(models, total(calls), limits_of(config), Breakers(home).open(), "".join(refused[-1:]))
 
 
 def limits_of(config: Config) -> Limits:

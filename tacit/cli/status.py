@@ -159,7 +159,8 @@ def _models(home: Home, problems: list[str]) -> dict[str, Any] | None:
         for name, limit in limits._asdict().items()
         if limit is not None and used[name] >= limit
     ]
-    return {"used": found.models, "today": {**used, "refused": today.refused}, "limits": limits._asdict()}
+    told = {**used, "refused": today.refused, "refused_why": found.refused}
+    return {"used": found.models, "today": told, "limits": limits._asdict()}
 
 
 def _model_rows(models: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
@@ -176,7 +177,7 @@ def _model_rows(models: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
         ),
     )
     if today["refused"]:
-        yield "models", f"{output.plural(today['refused'], 'call')} refused today; see: tacit cost"
+        yield "models", f"{output.plural(today['refused'], 'call')} refused today: {today['refused_why']}"
 
 
 def _rows(seen: overview.Overview) -> Iterator[tuple[str, str]]:

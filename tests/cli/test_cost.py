@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tacit.errors import LimitReached
 from tacit.llm.estimate import Rates, items
 from tacit.llm.tasks import TASKS
-from tacit.model.spending import Call, Price
+from tacit.model.spending import Call, Limits, Price
 from tacit.store.breakers import Breakers
 from tacit.store.home import Home
 from tacit.store.ledger import Ledger
@@ -191,8 +192,18 @@ def test_status_tells_what_was_spent_today_and_what_is_left(home: Path, tacit: T
     line = next(line for line in tacit("status").stdout.splitlines() if line.startswith("models"))
     assert line.split(None, 1)[1] == (f"today 1 of 2000 calls, 1200 of 2000000 tokens, $0.0020 of 1; {HAIKU}")
     told = json.loads(tacit("status", "--json").stdout)["models"]
-    assert told["today"] == {"calls": 1, "tokens": 1200, "usd": 0.002, "refused": 0}
+    assert told["today"] == {"calls": 1, "tokens": 1200, "usd": 0.002, "refused": 0, "refused_why": ""}
     assert told["used"] == dict.fromkeys(("extract", "condense", "prune"), HAIKU)
+
+
+def test_status_tells_why_calls_were_refused_though_no_limit_is_quite_reached(
+    home: Path, tacit: Tacit
+) -> None:
+    configure(home, "lifecycle: {model: 'openai:brand-new'}\n")
+    ledger = Ledger(Home(home), lambda: datetime.now(UTC).astimezone(), Limits(usd=1.0))
+    with pytest.raises(LimitReached):
+        ledger.meter("extract", "openai:brand-new", None).begin(1, 1)
+    assert "1 call refused today: openai:brand-new has no price" in tacit("status").stdout
 
 
 def test_status_tells_of_a_limit_that_is_reached_and_of_a_model_that_is_left_alone(
