@@ -15,7 +15,7 @@ from datetime import date, datetime
 from typing import NamedTuple
 
 from tacit.lifecycle.contradict import Entry, contradicted, says_the_same, words_in
-from tacit.model.changes import Change
+from tacit.model.changes import Change, lowest
 from tacit.store.hooks import count_lines
 from tacit.text import marks, notes
 from tacit.text.lines import scan
@@ -48,7 +48,7 @@ class Applied(NamedTuple):
     text: str
     added: tuple[Change, ...]
     superseded: tuple[str, ...]  # lines of tacit's own that no longer hold, as they were
-    contradicts: tuple[tuple[str, Change], ...]  # lines of a person that a change contradicts: not touched
+    contradicts: tuple[tuple[str, Change], ...]  # lines that a change contradicts and may not touch
 
 
 def line_of(change: Change) -> Line:
@@ -80,7 +80,7 @@ def add_to(page: Page, changes: Iterable[Change], *, supersede: bool = True) -> 
         if page.has(line) or page.says(change.text) or page.held(change.text, change.day):
             continue
         for one in contradicted(page.near(change.text), change) if supersede else ():
-            if marks.is_generated(one.line):
+            if marks.is_generated(one.line) and _may_supersede(one, change):
                 page.replace(one, marks.superseded(one.line, change.day))
                 old.append(one.line)
             else:
@@ -88,6 +88,11 @@ def add_to(page: Page, changes: Iterable[Change], *, supersede: bool = True) -> 
         page.add(line)
         added.append(change)
     return Added(tuple(added), tuple(old), tuple(theirs))
+
+
+def _may_supersede(one: Entry, change: Change) -> bool:
+    """What an agent says, however sure, never strikes out what the owner said."""
+    return one.mark is not None and lowest((one.mark.trust, change.trust)) == one.mark.trust
 
 
 def with_lines(text: str | None, path: str, lines: Iterable[Line]) -> str:
@@ -191,6 +196,7 @@ class Page:
         return [self._entries[at][0] for at in sorted(places)]
 
     def replace(self, one: Entry, line: str) -> None:
+        self._folded.discard(fold(one.said))  # it may come to hold again
         for at, (known, block) in enumerate(self._entries):
             if known is one:
                 block.lines[one.at] = line

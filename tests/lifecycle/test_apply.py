@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.lifecycle.apply import MEMORY, applied, generated, lines_of, without_lines
+from tacit.lifecycle.apply import MEMORY, applied, generated, line_of, lines_of, without_lines
 from tacit.model.changes import Change, ChangeKind, Source
 from tacit.text import marks, notes
 
@@ -124,3 +126,20 @@ def test_out_and_in_again_is_the_same_note_and_the_lines_of_people_stay(
     assert applied(bare, MEMORY, changes).text == done.text
     for line in NOTE.split("---\n", 2)[2].split("\n"):
         assert line in done.text.split("\n")
+
+
+def test_what_an_agent_says_strikes_out_no_word_of_the_owner() -> None:
+    note = applied(NOTE, MEMORY, [change("We fire Reif at 1,215 °C")]).text
+    agents = replace(change("We fire Reif at 1,180 °C", "2026-03-01", number=5), trust="agent")
+    done = applied(note, MEMORY, [agents])
+    assert (done.added, done.superseded) == ((agents,), ())
+    assert [text for text, _ in done.contradicts] == [line_of(change("We fire Reif at 1,215 °C")).text]
+    again = applied(done.text, MEMORY, [change("We fire Reif at 1,150 °C", "2026-03-02", number=6)])
+    assert len(again.superseded) == 2
+
+
+def test_what_was_struck_out_may_come_to_hold_again() -> None:
+    days = [("1,215", "2026-02-16"), ("1,180", "2026-03-01"), ("1,215", "2026-03-09")]
+    done = applied(NOTE, MEMORY, [change(f"We fire Reif at {value} °C", day) for value, day in days])
+    held = [line for line in done.text.split("\n") if "Reif" in line and not marks.is_superseded(line)]
+    assert [line[2:12] for line in held] == ["2026-03-09"]
