@@ -10,7 +10,7 @@ Without a model the extractors' rules read the turns. With one, each extractor a
   for it: what was learned by halves would never be learned whole.
 
 Neither way reads what tools gave back or the system said: what matters of it the agent repeats, and what
-tools show is often memory itself.
+tools show is often memory itself. Nor is read what a turn quotes: mail, chats and notes have words of others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from tacit.lifecycle.contradict import says_the_same
 from tacit.lifecycle.extractors.extractor import Extractor
-from tacit.lifecycle.extractors.lines import line_of, turns_of
+from tacit.lifecycle.extractors.lines import line_of, own_words, turns_of
 from tacit.llm.chat import ChatError, NotAsked
 from tacit.llm.items import Ask, BadAnswer
 from tacit.model.changes import Change, Heard, Known, Said, Trust, is_trusted
@@ -159,7 +159,7 @@ def _class(trust: Trust) -> str:
 
 
 def _pieces(said: Said) -> Iterator[Piece]:
-    text = visible(said.text).strip()
+    text = own_words(visible(said.text)).strip()
     step = CHUNK - _OVERLAP
     for start in range(0, max(1, len(text) - _OVERLAP), step):
         if text:

@@ -29,6 +29,22 @@ _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _COPIED = re.compile(
     r"^ {0,3}\\{0,9}(?:#{1,6} (?:\d{4}-\d\d-\d\d )?\d\d:\d\d — |> \[\w{1,20}[:\]])", re.MULTILINE
 )
+# A mail that was pasted or forwarded: from its first line on nobody can tell whose words follow.
+_MAIL = re.compile(
+    r"^[ \t>*]*(?:(?:from|von|de)\**:\** [^\n]+\n(?:[^\n]*\n){0,3}?"
+    r"[ \t>*]*(?:to|an|cc|subject|betreff|date|datum|sent|gesendet|reply-to)\**:"
+    r"|-{2,} ?(?:original message|forwarded message|(?:ursprüngliche|weitergeleitete) nachricht)"
+    r"|begin forwarded message:"
+    r"|on [^\n]{5,100} wrote: *$|am [^\n]{5,100} schrieb[^\n]{0,80}: *$)",
+    re.MULTILINE | re.IGNORECASE,
+)
+# A line of somebody's chat: `[09:14] Mallory: …`, `12/03/2026, 09:14 - Mallory: …`
+_CHATTED = re.compile(
+    r"^ {0,3}(?:\[(?:[0-9./-]{6,10},? )?[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?: ?[AP]M)?\]"
+    r"|[0-9./-]{6,10},? [0-9]{1,2}:[0-9]{2}(?: ?[AP]M)? [-–]) ?[^\s:][^:\n]{0,40}: .*",
+    re.MULTILINE,
+)
+_QUOTED = re.compile(r"^ {0,3}>.*", re.MULTILINE)
 _NOTED = re.compile(r"^ {0,3}[-*+] \d{4}-\d\d-\d\d: .*", re.MULTILINE)
 _DATED = re.compile(r"\d{4}-\d\d-\d\d: +")
 _LEADING = re.compile(r"(?:(?:#{1,6}|>{1,9}|[-*+•|]|\d{1,9}[.)]|\[[ xX]\])(?:\s+|\Z))+")
@@ -47,13 +63,21 @@ def turns_of(heard: Heard) -> Iterator[Said]:
 
 
 def words_of(said: Said) -> str:
-    """What may be read of a turn: no comments, and no lines that were copied from a note."""
-    text = said.text[:LOOKED_AT]
+    """What rules read of a turn."""
+    return own_words(said.text[:LOOKED_AT])
+
+
+def own_words(text: str) -> str:
+    """What may be read of a turn: no comments, no quotations, no lines that were copied from a note or a
+    chat, and nothing from a pasted mail on. Those are somebody else's words, whoever brings them."""
     if "<!--" in text:
         text = _COMMENT.sub(" ", "\n".join(line for line in text.split("\n") if not marks.read(line)[1]))
-    text = _NOTED.sub("", text)
-    copied = _COPIED.search(text)
-    return text[: copied.start()] if copied else text
+    for pasted in (_COPIED, _MAIL):
+        found = pasted.search(text)
+        text = text[: found.start()] if found else text
+    for copied in (_NOTED, _CHATTED, _QUOTED):
+        text = copied.sub("", text)
+    return text
 
 
 def sentences_of(said: Said) -> Iterator[str]:
