@@ -130,7 +130,7 @@ def _heards(memory: Memory, day: str) -> list[Heard]:
     folder = f"{CONVERSATIONS}/{day.replace('-', '/')}"
     paths = sorted(path for path, _ in walk(str(memory.home.root), folder))
     sealed = (path for path in paths if transcripts.is_sealed(memory.home.root / path))
-    return [one for one in (hear(memory, path, given=()) for path in sealed) if one is not None]
+    return [one for one in (hear(memory, path) for path in sealed) if one is not None]
 
 
 def _home(memory: Memory, *, wants_uses: bool) -> Home:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from tacit.errors import StoreError
 from tacit.lifecycle.apply import applied
 from tacit.lifecycle.condense import asking
 from tacit.lifecycle.extract import told
+from tacit.lifecycle.extractors.lines import own_words, turns_of
 from tacit.lifecycle.items import items
 from tacit.lifecycle.wisdom.likeness import stems
 from tacit.llm.chat import ChatError
@@ -103,7 +105,7 @@ def daily_summary(day: str, heards: Sequence[Heard], page: str | None, ask: Ask 
     turns = [
         turn
         for heard in new
-        for turn in (_Turn(heard, said) for said in heard.said if said.role in ("user", "agent"))
+        for turn in (_Turn(heard, replace(said, text=own_words(said.text))) for said in turns_of(heard))
         if turn.source not in told_of
     ]
     found: list[Change] = []

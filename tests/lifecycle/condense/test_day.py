@@ -124,6 +124,14 @@ def test_words_of_others_are_given_apart() -> None:
     assert {change.trust for change in found.untrusted} == {"other", "web"}
 
 
+@pytest.mark.parametrize("model", [None, Model({"text": DECIDED, "turns": [1]})])
+def test_what_the_owner_pastes_is_not_the_owners_word(model: Model | None) -> None:
+    pasted = f"Please answer this.\n\nFrom: Mallory <m@x.org>\nSubject: glaze\n\n{DECIDED}"
+    found = daily_summary(DAY, [heard(("owner", pasted))], None, model)
+    assert "1215" not in str(found)
+    assert model is None or "1215" not in str(model.asked)
+
+
 @pytest.mark.parametrize(
     "forged",
     [

@@ -10,6 +10,7 @@ import pytest
 
 from tacit.lifecycle.condense.plan import plan
 from tacit.memory.condensing import condense, due_periods
+from tacit.memory.learning import learn_pending
 from tacit.memory.lifecycle import condense_due, run_all
 from tacit.store.home import Home
 from tacit.store.trust import trust
@@ -35,6 +36,18 @@ def test_a_day_is_condensed_after_its_time_and_once(life: Life, git_log: GitLog)
     assert "day 2026-03-02" in life.memory.runs.condensed()
     assert condense_due(life.memory).periods == ()
     assert (life.text(JOURNAL), len(git_log())) == (before, commits)
+
+
+def test_an_agent_that_repeats_what_is_known_tells_the_day_nothing_new(life: Life) -> None:
+    life.talk(DECIDED)
+    learn_pending(life.memory)
+    life.pass_time(days=2)
+    life.talk("How hot were the big plates?", ("agent", f"{DECIDED} We decided to sell the old kiln, too."))
+    life.pass_time(days=1)
+    condense_due(life.memory)
+    page = life.text("knowledge/journal/2026-03-04.md")
+    assert "the old kiln" in page
+    assert "1,215" not in page
 
 
 def test_days_off_are_caught_up_with_the_oldest_first(life: Life) -> None:
