@@ -7,7 +7,9 @@
 Whose words an agent's may be cannot be seen in them, so it is told by what came before. What a tool or a
 stranger said taints all that the agent says in answer, until a user speaks after it. Later turns are its own
 again, unless they repeat `_RUN` words in a row of what was tainted: an agent that read a page in the morning
-may tell it in the evening. Where the session is not the owner's, or nobody speaks in it, all its words are.
+may tell it in the evening. A tool that shows the agent's own work taints no answer, but what repeats words
+of a file that it read is the file's: anybody may have written that. Where the session is not the owner's, or
+nobody speaks in it, all its words are.
 
 What is no word of anybody is left out: notes that were changed, attachments, system messages, what tacit
 gave. No content is judged here, and no file is read.
@@ -109,14 +111,18 @@ def taint(turns: Sequence[Turn], text: str, *, is_owner: Speaks, trusted_tools: 
 
 def trust_of_tool(call: ToolCall, trusted_tools: Collection[str]) -> Trust:
     """How far what a tool gave back is to be trusted."""
-    name = call.name.casefold()
-    if name.startswith(_OWN_TOOLS):
+    if _is_memory(call):
         return "agent"
+    name = call.name.casefold()
     if name in {one.casefold() for one in trusted_tools}:
         return "web" if _IS_ADDRESS.search(call.summary) else "agent"
     parts = {part.casefold() for part in _NAME_PART.findall(call.name)}
     searches = "search" in parts and not parts & _LOCAL
     return "web" if searches or parts & _STRANGERS or _ADDRESS.search(call.summary) else "tool"
+
+
+def _is_memory(call: ToolCall) -> bool:
+    return call.name.casefold().startswith(_OWN_TOOLS)
 
 
 @dataclass(slots=True)
@@ -177,6 +183,8 @@ def _followed(
             causes |= own
         if causes:
             tainted.add(_all_words(turn), trust, causes)
+        elif isinstance(turn, ToolCall) and not _is_memory(turn):
+            tainted.add(turn.result[:_LONGEST_ANSWER], "tool", own)
         answer.add(turn, trust, causes)
         yield turn, trust, causes
 
