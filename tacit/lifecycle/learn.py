@@ -25,7 +25,7 @@ from tacit.lifecycle.extractors.extractor import Extractor
 from tacit.lifecycle.extractors.lines import line_of, own_words, turns_of
 from tacit.llm.chat import ChatError, NotAsked
 from tacit.llm.items import Ask, BadAnswer
-from tacit.model.changes import Change, Heard, Known, Said, Trust, is_trusted
+from tacit.model.changes import Change, Heard, Known, Said, Trust, is_trusted, lowest
 from tacit.text import marks
 from tacit.text.fence import fenced, mark_for, one_line, one_turn, visible
 from tacit.text.sentences import LONGEST
@@ -38,6 +38,7 @@ _SAFE_PATH = re.compile(
     r"knowledge/(?:[^./\\\0-\x1f][^/\\\0-\x1f]{0,100}/){1,4}[^./\\\0-\x1f][^/\\\0-\x1f]{0,100}\.md"
 )
 
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NUMBERED = re.compile(r"^(?=[ \t]*\[[0-9])", re.MULTILINE)
 
 _RULES = """
@@ -95,13 +96,24 @@ def learn(heard: Heard, known: Known, extractors: Sequence[Extractor], ask: Ask 
 
 
 def _sound(change: Change, heard: Heard, extractor: Extractor) -> Iterator[Change]:
-    """The change with its source, unless it is one that must not be written."""
+    """The change with its source, unless it is one that must not be written. A user's own extractor may say
+    anything: a line is from a turn of this conversation, and no more trusted than that."""
     text = line_of(change.text)
     section = None if change.section is None else line_of(change.section)
+    turn = next((one for one in heard.said if one.number == change.source.number), None)
     if not text or len(text) > LONGEST or section == "" or not _SAFE_PATH.fullmatch(change.path):
         return
-    source = replace(change.source, transcript=heard.transcript, session_key=heard.session_key)
-    yield replace(change, text=text, section=section, source=source, extractor=extractor.label)
+    if turn is None or not _DAY.fullmatch(change.day):
+        return
+    yield replace(
+        change,
+        text=text,
+        section=section,
+        source=replace(change.source, transcript=heard.transcript, session_key=heard.session_key),
+        trust=lowest((change.trust, turn.trust)),
+        extractor=extractor.label,
+        also=(),
+    )
 
 
 # Once
