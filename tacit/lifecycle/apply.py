@@ -10,12 +10,12 @@ What must stay true:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date, datetime
 from typing import NamedTuple
 
 from tacit.lifecycle.contradict import Entry, contradicted, says_the_same, words_in
-from tacit.model.changes import Change, lowest
+from tacit.model.changes import Change, ChangeKind, Source, lowest
 from tacit.store.hooks import count_lines
 from tacit.text import marks, notes
 from tacit.text.lines import scan
@@ -118,6 +118,36 @@ def without_lines(text: str, is_gone: Callable[[str, Mark], bool]) -> str | None
     return None if is_ours and not _says_something(rest) else rest
 
 
+def held_again(text: str, gone: Collection[str]) -> str:
+    """The note in which these lines of it strike out nothing any more: what was superseded by one of them,
+    and is contradicted by no other, holds again. The lines themselves stay where they are."""
+    if not any(map(marks.superseded_on, text.split("\n"))):
+        return text
+    entries = Page(text).entries
+    left = [one for one in entries if one.line not in gone]
+    freed = {old.line for one in entries if one.line in gone for old in _struck_out(one, left)}
+    freed -= {old.line for one in left for old in _struck_out(one, left)}
+    return "\n".join(_freed(line, freed) for line in text.split("\n"))
+
+
+def _freed(line: str, freed: Collection[str]) -> str:
+    bare = line.removesuffix("\r")
+    return marks.held_again(bare) + line[len(bare) :] if bare in freed else line
+
+
+def _struck_out(one: Entry, entries: Sequence[Entry]) -> list[Entry]:
+    """Lines of tacit's that were superseded on the day of this one and that it contradicts."""
+    kind: ChangeKind = "decision" if one.mark and one.mark.name == "decisions" else "fact"
+    change = Change("", one.section, one.said, one.day, kind, Source("", 0, "user"), "owner")
+    return [
+        entry
+        for entry in entries
+        if marks.superseded_on(entry.line) == one.day
+        and marks.is_generated(entry.line)
+        and contradicted([entry._replace(said=marks.as_it_held(entry.said))], change)
+    ]
+
+
 def generated(text: str) -> list[tuple[str, Mark]]:
     """The lines of a note that tacit wrote and nobody has changed since."""
     found = ((line, marks.read(line)[1]) for line in text.split("\n"))
@@ -170,6 +200,10 @@ class Page:
         for block in self._blocks:
             for at, line in enumerate(block.lines):
                 self._note(block, at, line)
+
+    @property
+    def entries(self) -> list[Entry]:
+        return [one for one, _ in self._entries]
 
     def text(self) -> str:
         text = self.head + "".join(block.text() for block in self._blocks)

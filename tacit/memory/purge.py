@@ -8,7 +8,8 @@ What must stay true:
 - transcripts stay as they are; raw/purged.jsonl says which of their records count no more, and is on disk
   before anything goes, so that nothing comes back by a search, by learning or by a rebuild;
 - a line goes if its mark names such a record, also among others, since it was made from it. A line that
-  somebody changed since is that person's: it goes only if they say so;
+  somebody changed since is that person's: it goes only if they say so. What such a line struck out holds
+  again;
 - every other byte stays, what somebody has not committed yet too, and the commit holds the purge alone;
 - cut short anywhere and done again, it is done.
 """
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tacit.errors import Busy, ChangedOnDisk, StoreError, UsageError
+from tacit.lifecycle.apply import held_again
 from tacit.lifecycle.hearing import derived
 from tacit.memory.hearing import listening
 from tacit.model.changes import Change as Proposed
@@ -34,7 +36,7 @@ from tacit.store.generated import ARCHIVED, FOLDERS, Marked
 from tacit.store.git import Change, Planned
 from tacit.store.home import CONVERSATIONS, PURGED
 from tacit.store.purged import add, purged
-from tacit.text import escape, marks
+from tacit.text import escape, marks, notes
 
 if TYPE_CHECKING:
     from tacit.memory.memory import Memory
@@ -99,7 +101,11 @@ class _Purging:
         before = purged(self._home.root).sources
         sources = tuple(sorted(_named(self._sources)))
         found = [one for one in self._marked() if self._is_from(one)]
-        gone = [path for path in sorted({one.path for one in found}) if self._without(path) is None]
+        gone = [
+            path
+            for path in sorted({one.path for one in found})
+            if self._without(self._tree.read(path), path) is None
+        ]
         waiting = sum(
             self._is_proposed(proposal, change)
             for proposal in proposals.waiting(self._home)
@@ -165,14 +171,19 @@ class _Purging:
 
     # Files
 
-    def _without(self, path: str) -> bytes | None:
-        return generated.without(self._tree.read(path), path, self._goes)
+    def _without(self, data: bytes, path: str) -> bytes | None:
+        """The note without the lines that go. What they struck out holds again: that was derived too."""
+        text = notes.decode(data)
+        found = [one for one in generated.marked_in(text, path) if self._goes(one)]
+        lines = [line.removesuffix("\r") for line in text.split("\n")]
+        held = held_again(text, {lines[one.number - 1] for one in found}) if found else text
+        return generated.without(notes.encode(held), path, self._goes)
 
     def _rewrite(self, path: str) -> None:
         for _ in range(_TRIES):
             with suppress(ChangedOnDisk, FileNotFoundError):
                 data = self._tree.read(path)
-                left = generated.without(data, path, self._goes)
+                left = self._without(data, path)
                 if left is None:
                     self._tree.remove(path, files.digest(data))
                 elif left != data:
@@ -196,7 +207,7 @@ class _Purging:
         found = {}
         for path, blob in kept.items():
             old = data.get(blob.name, b"")
-            new = generated.without(old, path, self._goes)
+            new = self._without(old, path)
             if new != old:
                 found[path] = Change(path, new, blob.mode)
         return found

@@ -88,6 +88,16 @@ def superseded(line: str, day: str) -> str:
     return f"{new} <!-- {mark.extractor} {','.join(mark.sources)} {mark.trust} {check} -->"
 
 
+def held_again(line: str) -> str:
+    """The same line, as something that holds. A mark that fitted still does."""
+    text, mark = read(line)
+    new = as_it_held(text)
+    if mark is None:
+        return new
+    check = _check(new) if mark.check == _check(text) else mark.check
+    return f"{new} <!-- {mark.extractor} {','.join(mark.sources)} {mark.trust} {check} -->"
+
+
 def superseded_on(text: str) -> str:
     """The day until which a line held; empty where it still does."""
     found = _SUPERSEDED.search(read(text)[0])

@@ -117,6 +117,20 @@ def test_a_session_goes_with_every_line_that_names_it_and_no_other_byte(lived: L
     assert (said["origin"], said["sources"], said["by"]) == ("telegram:direct:99", [lived.theirs], "hanna")
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_what_a_line_that_goes_struck_out_holds_again(lived: Lived, end: str) -> None:
+    held = line("The big kiln starts at 19:30", f"{lived.mine}#1")
+    other = line("The gate code of the yard is 4471", f"{lived.mine}#1")
+    theirs = line("The big kiln starts at 03:00", f"{lived.theirs}#1")
+    mine = line("The gate code of the yard is 5582", f"{lived.mine}#1")
+    old = [marks.superseded(one, "2026-03-04") for one in (held, other)]
+    by_hand = "- 2026-03-01: The big kiln starts at 20:00 (superseded 2026-03-04)"
+    lived.put("knowledge/reference/times.md", end.join(["# Times", "", *old, theirs, mine, by_hand, ""]))
+    carry_out(lived.memory, "theirs", by="me")
+    left = (lived.root / "knowledge/reference/times.md").read_bytes().decode()
+    assert left == end.join(["# Times", "", held, old[1], mine, by_hand, ""])
+
+
 def test_the_proposals_of_a_session_go_and_others_stay(lived: Lived) -> None:
     carry_out(lived.memory, STRANGER, by="hanna")
     [left] = proposals.waiting(lived.memory.home)
