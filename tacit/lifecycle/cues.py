@@ -90,7 +90,7 @@ _CUES = (
 (?:from now on|going forward)\b
 """),
     Cue("decision", "let's|let’s|lets |let us|go with|going with|switch|stick|stay with|use|chose|as of"
-        "|starting", r"""
+        "|starting|take", r"""
 let(?:['’]?s| us) (?:go with|use|stick (?:with|to)|stay with|switch to|move (?:it |this )?to|settle on|drop)\b
 let(?:['’]?s| us) keep (?:the|our|using)\b
 (?:we|i)(?:['’]re| are|['’]m| am) (?:going with|switching to|sticking (?:with|to))\b
@@ -99,6 +99,7 @@ let(?:['’]?s| us) keep (?:the|our|using)\b
 (?:as of|starting(?: with| from| in)?) (?:today|now|tomorrow|next (?:week|month|year)|<day>|<month>)\b
 we (?:stay|stick|go) with\b
 we (?:switch|change|go back) to\b
+we(?:['’]ll| will)? take (?:number|option|variant) \w
 """, agents=False),
     # Standing orders, and things that get another value.
     Cue("decision", "rule|mind|moves|goes|go |shift|instead of|always|never|when", r"""
@@ -151,8 +152,7 @@ wenn ich\b[^.;?,]{0,60}\b(?:frage|sage|schreibe|schicke), (?!(?:ich|du|es|er|sie
 以后(?:都|就|一律)
 今后(?:都|就|一律|我们)
 """),
-    Cue("lesson", "lesson|, ever|next time|never again|turns out|turned out|to self|hindsight|should"
-        "|mistake was|thumb|learn", r"""
+    Cue("lesson", "lesson|, ever|next time|never again|to self|hindsight|should|mistake was|thumb|learn", r"""
 (?<!the )lessons? (?:learn(?:ed|t)\b(?!\W*\Z)|here|is that|was that|from (?:this|that|today))
 lessons?\s*:
 learn(?:ed|t) (?:my|our|a|the) lesson\b
@@ -161,12 +161,15 @@ the lesson (?:is|was|for)\b
 (?:nothing|nobody|never|no)\b[^.;?]{1,80}, ever\s*[.!]?\Z
 next time\b(?!\s*(?:[.!]|\Z))
 never again\b
-(?:it )?turn(?:s|ed) out(?:,| (?:that|to be|the|we|i|it|he|she|they|my|our|this|there|you)\b)
 (?:note to self|in hindsight|rule of thumb)\b
-(?:we|i) should(?:['’]ve| have)\b
+(?:we|i) should(?:['’]ve| have)\b(?! (?:done|seen|known|noticed|caught) (?:this|that|it|so)\b)
 (?:the|our|my) mistake was\b
 (?:we|i)<have> (?:also |just )?learn(?:ed|t) (?:that|to|not|the hard|from)\b
 """),
+    # Agents say it of every bug that they look for.
+    Cue("lesson", "turns out|turned out", r"""
+(?:it )?turn(?:s|ed) out(?:,| (?:that|to be|the|we|i|it|he|she|they|my|our|this|there|you)\b)
+""", agents=False),
     Cue("lesson", "gelernt|lektion|merke|fazit|lehre|mal |nie wieder|heraus|nachhinein|sollen|fehler", r"""
 (?:gelernt|lektion|merke|fazit)\s*:
 (?:wir haben|ich habe?|habe ich|daraus|dabei)\b<gap>\bgelernt\b
@@ -202,7 +205,7 @@ der fehler war\b
 went live\b
 """),
     Cue("event", "i've|i’ve|i have|we've|we’ve|we have", r"""
-(?:i|we)(?:['’]ve| have) <now><did>
+(?:i|we)(?:['’]ve| have) <now><did>(?! (?:it|this|that|these|those|them|everything)\b[^.;0-9]*(?:[.;]|\Z))
 """),
     # What happened on a day that is past, whoever tells it.
     Cue("event", "yesterday|last |ago|on the ", r"""
@@ -309,7 +312,7 @@ _BEFORE: dict[Noticed, str] = {
 }  # fmt: skip
 _AFTER: dict[Noticed, str] = {
     "decision": r"""
-(?:yet|or not|if (?:nobody|that|you|they|it)|unless|falls|noch nicht|oder nicht)\b
+(?:yet|or not|only if|if (?:nobody|that|you|they|it)|unless|falls|nur wenn|sofern|noch nicht|oder nicht)\b
 かもしれ|かな|わけではない|と思う|と思います|だろう|的话|还是不
 """,
     "lesson": "かもしれ|かな",

@@ -29,6 +29,12 @@ _NO_END = re.compile(
     r"(?:\b[A-Za-zÄÖÜäöü]|(?<![0-9.,:])[0-9]{1,2}|\b(?:Dr|Mr|Mrs|Ms|Prof|Fr|Hr|St|Nr|No|ca|bzw|evtl|ggf|inkl|usw|vs|approx|etc))\.\s+\Z"
 )
 
+# After a number or a letter and a dot only these tell that a sentence begins: "17. Sie", not "17. Oktober".
+_BEGINS = re.compile(
+    r"(?:I|We|You|He|She|It|They|The|This|That|There|And|But|So|My|Our|Her|His|Its|Ich|Wir|Du|Er|Sie|Es|Das|Die|Der"
+    r"|Und|Aber|Dann|Mein|Meine|Unser|Unsere|Ihr|Ihre|Sein|Seine)\b"
+)
+
 
 def sentences(text: str) -> Iterator[str]:
     """Of prose: no code, no quoted lines, no tables, no headings."""
@@ -52,7 +58,8 @@ def _split(paragraph: str) -> Iterator[str]:
         following = paragraph[end.end() : end.end() + 1]
         if following.islower() and "." in end[0] and not writes_small:
             continue
-        if _NO_END.search(paragraph[max(start, end.end() - 12) : end.end()]):
+        is_short = _NO_END.search(paragraph[max(start, end.end() - 12) : end.end()])
+        if is_short and not _BEGINS.match(paragraph, end.end()):
             continue
         yield from _bare(paragraph[start : end.end()])
         start = end.end()

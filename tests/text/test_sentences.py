@@ -14,6 +14,8 @@ from tacit.text.sentences import LONGEST, masked, says_enough, sentences, shorte
         ("We use e.g. oak. It lasts.", ["We use e.g. oak.", "It lasts."]),
         ("Am 22. Oktober kommt er. Um acht.", ["Am 22. Oktober kommt er.", "Um acht."]),
         ("It was 125 °C at 22:32. But nothing came.", ["It was 125 °C at 22:32.", "But nothing came."]),
+        ("Sie wohnt in Nummer 17. Sie mag Tee.", ["Sie wohnt in Nummer 17.", "Sie mag Tee."]),
+        ("It boils at 78 °C. It burns.", ["It boils at 78 °C.", "It burns."]),
         ("It holds 1222. Then it cools.", ["It holds 1222.", "Then it cools."]),
         ("we are home. mama is fine. it rains", ["we are home.", "mama is fine.", "it rains"]),
         ("Open report.pdf now. Then close it.", ["Open report.pdf now.", "Then close it."]),

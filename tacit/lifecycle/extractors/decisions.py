@@ -30,6 +30,7 @@ from tacit.lifecycle.extractors.lines import (
 )
 from tacit.lifecycle.named import Names
 from tacit.model.changes import Change, Heard, Known, Said
+from tacit.text.forms import EVERYDAY
 from tacit.text.sentences import LONGEST, says_enough, sentences
 
 _SECTION = "Key Decisions"
@@ -105,7 +106,7 @@ def _after(first: str, following: str, offer: str) -> str:
 
 def _repeats(sentence: str, offer: str) -> bool:
     """Whether it is about what was offered, and no more than a polite answer."""
-    common = set(words_in(sentence)) & set(words_in(offer))
+    common = (set(words_in(sentence)) & set(words_in(offer))) - EVERYDAY
     numbers = set(_NUMBER.findall(sentence)) & set(_NUMBER.findall(offer))
     return bool(numbers) or len(common) >= _FEWEST_COMMON
 

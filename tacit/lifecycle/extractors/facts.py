@@ -86,7 +86,8 @@ _NO_SUBJECT = re.compile(
     r"\A\W*(?:(?:and|but|so|then|also|now|ok(?:ay)?|yes|no|well|because|und|aber|also|dann|jetzt|ja|nein"
     r"|weil|denn|hm+|which|who|as|with|by|at|for|on|in|from|only|zum|im|am|ab|mit|bei),? )*"
     r"(?:i|we|you|he|she|it|they|this|that|these|those|there|here|what|how|let|my [a-z]+ (?:is"
-    r"|has) (?:a )?(?:mess|full)|ich|wir|du|ihr|er|sie|es|man|das|dies\w*|da|hier|was|wie|one|both|all"
+    r"|has) (?:a )?(?:mess|full)|ich|wir|du|ihr|er|sie|es|man|das|dies\w*|da|hier|was|wie|its|his|her|their"
+    r"|seine?|ihre|one|both|all"
     r"|nothing|everything|nobody|someone)(?:['’]\w+)?\b",
     re.IGNORECASE,
 )
@@ -99,6 +100,13 @@ _NO_LABEL = re.compile(
 )
 _PAST = re.compile(
     r"\b(?:was|were|had|went|came|did|took|stood|used to|war|waren|hatten?|wurden?|ging|kam|kostete)\b",
+    re.IGNORECASE,
+)
+# What an agent reads off while it works. A person who says such a thing means it.
+_READING = re.compile(
+    r"\b(?:tests?|test suite|coverage|diff|build|pipeline|ci|commit|branch|pull request|pr|job|lines?|memory"
+    r"|ram|cpu|disk|load|latency|runtime|output|log|forecast|weather|temperature|humidity|abdeckung|testlauf"
+    r"|auslastung|speicher|wetter|vorhersage|temperatur|luftfeuchtigkeit)(?: (?:for|on|in|am|für|im) \w+)?\Z",
     re.IGNORECASE,
 )
 _NAMED_VALUE = re.compile(r"(?P<what>[^\W\d_][\w /-]{1,50}?) (?P<value>[0-9][\w.,]{0,11}(?: ?\S{1,8})?)\Z")
@@ -168,7 +176,7 @@ def _in_sentences(said: Said) -> Iterator[_Fact]:
         sentence = _INTERJECTION.sub("", whole, count=1) if _INTERJECTION.match(whole) else whole
         if whole not in elsewhere and not is_question(plain(sentence)):
             found = next((part for part in _parts(sentence) if _is_fact(plain(part))), None)
-            if found:
+            if found and not (said.role == "agent" and _is_reading(plain(found))):
                 yield _Fact(found, sentence)
 
 
@@ -193,6 +201,12 @@ def _is_statement(sentence: str) -> bool:
         return False
     end = _values_end(sentence, link.start())
     return end > 0 and _holds(sentence[:end])
+
+
+def _is_reading(sentence: str) -> bool:
+    label, link = _COLON.match(sentence), _LINK.search(sentence)
+    thing = label["what"] if label else sentence[: link.start()] if link else ""
+    return _READING.search(thing.strip()) is not None
 
 
 def _is_thing(words: str) -> bool:

@@ -25,6 +25,7 @@ Bitte immer per Sie mit Frau Kern.
 Wenn ich dich nach Preisen frage, nenn mir zuerst den Nettopreis.
 """
 OPEN = """
+It's decided only if Anna agrees.
 Should we move the launch to 21 November?
 Maybe we stay with the old printer.
 If it rains, we switch to the small tent.
@@ -80,6 +81,8 @@ def test_who_takes_up_an_offer_has_decided() -> None:
     assert texts(EXTRACTOR, offer, said("Yes. I am on the train now.", number=2)) == []
     assert texts(EXTRACTOR, offer, said("Second. Or would that be too much?", number=2)) == []
     assert texts(EXTRACTOR, said("Second. Free shipping from 110.", number=2)) == []
+    offer = said("The test sleeps too long. I would inject a clock. Should I go ahead?", "agent", 1)
+    assert texts(EXTRACTOR, offer, said("Yes, go ahead.", number=2)) == []
 
 
 def test_an_agents_plans_are_no_decisions_of_its_own() -> None:

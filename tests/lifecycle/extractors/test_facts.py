@@ -57,6 +57,25 @@ def test_what_is_not_said_to_be_so_is_none(sentence: str) -> None:
     assert texts(EXTRACTOR, sentence) == []
 
 
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The test suite takes 3.2 seconds.",
+        "Coverage is 93 %.",
+        "The forecast for Saturday is 18 °C.",
+        "Memory: 12 MB",
+        "Die Abdeckung ist 93 %.",
+    ],
+)
+def test_what_an_agent_reads_off_holds_for_the_moment_and_is_none(sentence: str) -> None:
+    assert texts(EXTRACTOR, said(sentence, "agent")) == []
+    assert texts(EXTRACTOR, said(sentence, "user")) == [sentence]
+
+
+def test_what_names_no_thing_is_none() -> None:
+    assert texts(EXTRACTOR, "Its density is 12 kg.", "Ihre Miete ist 940 €.") == []
+
+
 def test_facts_of_a_project_go_to_its_notes() -> None:
     [one] = found(EXTRACTOR, "The web page of kilnlog is on port 8417.")
     assert one.path == "knowledge/projects/kilnlog/notes.md"

@@ -60,6 +60,7 @@ def test_the_day_is_that_of_the_turn_and_without_one_that_of_the_session() -> No
 def test_an_agent_tells_what_it_did_itself() -> None:
     assert texts(EXTRACTOR, said("I've opened it as issue 73.", "agent")) == ["I've opened it as issue 73."]
     assert texts(EXTRACTOR, said("I've looked at your code.", "agent")) == []
+    assert texts(EXTRACTOR, said("I've changed it to a generator.", "agent")) == []
 
 
 def test_by_model_the_topic_is_one_line_without_marks() -> None:

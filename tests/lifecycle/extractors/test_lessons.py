@@ -19,6 +19,7 @@ Es stellte sich heraus, dass der Filter verkehrt eingebaut war.
 Daraus haben wir gelernt, dass Kork quillt.
 """
 NOTHING = """
+We should have done this earlier.
 See you next time.
 Did we learn anything from this?
 I never learned to swim because of my ears.
@@ -34,6 +35,11 @@ Bis zum nächsten Mal!
 def test_what_was_learned_is_found(sentence: str) -> None:
     [one] = found(EXTRACTOR, sentence)
     assert (one.path, one.section, one.kind) == ("knowledge/memory/MEMORY.md", "Lessons Learned", "lesson")
+
+
+def test_what_an_agent_found_while_looking_for_a_bug_is_no_lesson() -> None:
+    assert texts(EXTRACTOR, said("It turns out the value was None.", "agent")) == []
+    assert texts(EXTRACTOR, said("I should have asked before I deleted the branch.", "agent")) != []
 
 
 @pytest.mark.parametrize("sentence", lines(NOTHING))
