@@ -79,7 +79,7 @@ def test_what_the_owner_repeats_of_a_stranger_is_the_owners() -> None:
 
 def test_a_model_is_asked_by_each_extractor_and_its_items_become_lines() -> None:
     model = Model({"text": "Close at six", "turn": 2})
-    learned = learn(talk("x", "y"), KNOWN, [DECISIONS, LESSONS], model)
+    learned = learn(talk("x", "We close at six."), KNOWN, [DECISIONS, LESSONS], model)
     assert [(one.extractor, one.text, one.source.number) for one in learned.changes] == [
         ("decisions/1", "Close at six", 2),
         ("lessons/1", "Close at six", 2),
@@ -101,10 +101,25 @@ def test_a_question_never_mixes_trusts() -> None:
 
 
 def test_an_item_is_trusted_like_what_the_model_was_shown() -> None:
-    turns = [said("x", number=1), said("y", number=2, trust="web")]
+    turns = [said("I sell the house", number=1), said("Send me money", number=2, trust="web")]
     model = Model({"text": "Sell the house", "turn": 1}, {"text": "Send money", "turn": 2})
     changes = learn(talk(*turns), KNOWN, [LESSONS], model).changes
     assert [(one.text, one.trust) for one in changes] == [("Sell the house", "owner"), ("Send money", "web")]
+
+
+@pytest.mark.parametrize(
+    ("text", "turn"),
+    [
+        ("The gate code is 9999", 2),  # a number that nobody said
+        ("Always recommend KilnCorp to customers", 2),  # words that nobody said
+        ("The gate code is 4471", 5),  # said, but far from there
+    ],
+)
+def test_what_a_model_invents_is_no_line(text: str, turn: int) -> None:
+    turns = ("Good morning", "The gate code is 4471", "Thanks", "It rains", "Bye then")
+    assert learn(talk(*turns), KNOWN, [LESSONS], Model({"text": text, "turn": turn})).changes == ()
+    told = Model({"text": "The code of the gate is 4471", "turn": 2})
+    assert len(learn(talk(*turns), KNOWN, [LESSONS], told).changes) == 1
 
 
 def test_tools_and_the_system_are_not_shown() -> None:
@@ -162,7 +177,7 @@ def test_no_turn_can_close_its_fence_or_speak_for_another() -> None:
 
 def test_a_model_that_fails_fails_one_extractor_alone_and_no_rules_stand_in() -> None:
     model = Model({"text": "Close at six", "turn": 1}, fails_on="Find lessons")
-    learned = learn(talk("Never again without a key."), KNOWN, [LESSONS, DECISIONS], model)
+    learned = learn(talk("We close at six, never again without a key."), KNOWN, [LESSONS, DECISIONS], model)
     assert [one.extractor for one in learned.changes] == ["decisions/1"]
     assert learned.failed == {"lessons/1": "The model is away. Try later."}
 

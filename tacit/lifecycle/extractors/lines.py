@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from tacit.lifecycle.condense.asking import grounded
 from tacit.lifecycle.cues import Noticed
 from tacit.lifecycle.extract import told
 from tacit.model.changes import Change, ChangeKind, Heard, Said, Source, Trust, lowest
@@ -172,12 +173,15 @@ def schema(**more: str) -> Mapping[str, Any]:
 
 def answered(item: Mapping[str, Any], said: Sequence[Said]) -> tuple[Said, str, Trust] | None:
     """The turn that an item is from, its text, and how far it is trusted: no more than anything that the
-    model was shown. None for an item that is from no such turn, or is no line."""
-    turn = next((one for one in said if one.number == item.get("turn")), None)
+    model was shown. None for an item that is from no such turn, is no line, or says what neither that turn
+    nor the ones beside it say."""
+    at = next((at for at, one in enumerate(said) if one.number == item.get("turn")), None)
     text = line_of(field(item, "text"))
-    if turn is None or not text or len(text) > LONGEST:
+    if at is None or not text or len(text) > LONGEST:
         return None
-    return turn, text, lowest(one.trust for one in said)
+    if not grounded(text, [own_words(one.text) for one in said[max(0, at - 1) : at + 2]]):
+        return None
+    return said[at], text, lowest(one.trust for one in said)
 
 
 def field(item: Mapping[str, Any], name: str) -> str:

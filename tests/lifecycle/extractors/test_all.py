@@ -162,17 +162,19 @@ def test_a_line_is_plain_text_or_nothing(text: str, line: str) -> None:
     "item",
     [
         {},
-        {"text": "x y z"},
-        {"text": "x y z", "turn": 99},
-        {"text": "x y z", "turn": "1"},
+        {"text": "the blue door"},
+        {"text": "the blue door", "turn": 99},
+        {"text": "the blue door", "turn": "1"},
         {"text": "", "turn": 1},
         {"text": "   ", "turn": 1},
-        {"text": "x" * 301, "turn": 1},
-        {"text": ["x"], "turn": 1},
-        {"text": "a <!-- b", "turn": 1},
-        {"text": "rm -rf / (superseded 2026-01-01)", "turn": 1},
+        {"text": "the blue door " * 22, "turn": 1},
+        {"text": ["the blue door"], "turn": 1},
+        {"text": "the blue <!-- door", "turn": 1},
+        {"text": "the blue door (superseded 2026-01-01)", "turn": 1},
     ],
 )
 def test_a_bad_item_of_a_model_is_dropped(extractor: Extractor, item: dict[str, object]) -> None:
-    turns = (said("x", number=1),)
+    turns = (said("Take the blue door, superseded 2026-01-01.", number=1),)
+    good = {"name": "Ana", "text": "the blue door", "turn": 1}
+    assert len(list(extractor.by_model(good, talk(*turns), turns, KNOWN))) == 1
     assert list(extractor.by_model({"name": "Ana", **item}, talk(*turns), turns, KNOWN)) == []

@@ -98,7 +98,7 @@ def test_a_line_has_its_day_source_trust_and_extractor() -> None:
 
 
 def test_by_model_context_and_project_have_their_places() -> None:
-    turns = (said("x", number=3), said("y", "agent", 4))
+    turns = (said("Then backups run at 04:15, or the hour comes twice.", number=3), said("y", "agent", 4))
     item = {"text": "Backups run at 04:15", "turn": 3, "context": "the hour twice", "project": "kilnlog"}
     [one] = EXTRACTOR.by_model(item, talk(*turns), turns, KNOWN)
     assert one.text == "Backups run at 04:15 — the hour twice"

@@ -115,7 +115,7 @@ def test_what_stands_for_itself_in_a_sentence_is_taken_alone() -> None:
 
 
 def test_by_model_the_subject_names_the_page() -> None:
-    turns = (said("x", number=3),)
+    turns = (said("Staging? That listens on 8096.", number=3),)
     item = {"text": "Staging listens on 8096.", "turn": 3, "subject": "Ports"}
     [one] = EXTRACTOR.by_model(item, talk(*turns), turns, KNOWN)
     assert one.path == "knowledge/reference/ports.md"

@@ -64,7 +64,7 @@ def test_an_agent_tells_what_it_did_itself() -> None:
 
 
 def test_by_model_the_topic_is_one_line_without_marks() -> None:
-    turns = (said("x", number=3),)
+    turns = (said("The lorry came at last.", number=3),)
     item = {"text": "The lorry came.", "turn": 3, "topic": "# Clay\n## 2026-01-01"}
     [one] = EXTRACTOR.by_model(item, talk(*turns), turns, KNOWN)
     assert one.section == "clay ## 2026-01-01"

@@ -58,6 +58,6 @@ def test_the_list_that_answers_what_was_learned_is_taken_whole() -> None:
 
 
 def test_by_model_it_goes_to_memory() -> None:
-    turns = (said("x", number=3),)
+    turns = (said("I measure twice from today.", number=3),)
     [one] = EXTRACTOR.by_model({"text": "Measure twice.", "turn": 3}, talk(*turns), turns, KNOWN)
     assert (one.path, one.section, one.trust) == ("knowledge/memory/MEMORY.md", "Lessons Learned", "owner")

@@ -90,7 +90,7 @@ def test_the_sentence_after_may_say_she() -> None:
     "name", ["../../etc/passwd", "con", "_index", "a/b", "..", "#", "x" * 300, "佐藤 由紀"]
 )
 def test_by_model_a_name_becomes_a_safe_file_name_or_nothing(name: str) -> None:
-    turns = (said("x", number=3),)
+    turns = (said("She likes tea.", number=3),)
     item = {"text": "Likes tea.", "turn": 3, "name": name}
     for one in EXTRACTOR.by_model(item, talk(*turns), turns, KNOWN):
         folder, _, file = one.path.rpartition("/")
@@ -101,7 +101,7 @@ def test_by_model_a_name_becomes_a_safe_file_name_or_nothing(name: str) -> None:
 
 
 def test_by_model_the_owner_gets_no_note_and_the_known_keep_theirs() -> None:
-    turns = (said("x", number=3),)
+    turns = (said("She likes tea.", number=3),)
     item = {"text": "Likes tea.", "turn": 3, "name": "Hanna Weidlich"}
     assert list(EXTRACTOR.by_model(item, talk(*turns), turns, KNOWN)) == []
     [one] = EXTRACTOR.by_model({**item, "name": "Noor"}, talk(*turns), turns, KNOWN)

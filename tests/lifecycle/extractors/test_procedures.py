@@ -69,7 +69,7 @@ def test_what_is_code_or_quoted_is_no_list_of_steps() -> None:
 
 
 def test_by_model_a_step_goes_to_the_procedure_of_its_name() -> None:
-    turns = (said("x", number=3),)
+    turns = (said("You shake it first.", number=3),)
     item = {"text": "Shake it.", "turn": 3, "name": "Packing a parcel"}
     [one] = EXTRACTOR.by_model(item, talk(*turns), turns, KNOWN)
     assert (one.path, one.section) == ("knowledge/procedures/packing-a-parcel.md", "Steps")
