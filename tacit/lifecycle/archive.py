@@ -74,6 +74,11 @@ def is_protected(use: Use) -> bool:
     return path.rpartition("/")[2].startswith("_") or use.is_pinned or use.is_linked
 
 
+def place_of(path: str) -> str:
+    """Where a note goes in the archive, if nothing is there."""
+    return _ARCHIVE + path.removeprefix(_KNOWLEDGE)
+
+
 def _day_of(path: str) -> date | None:
     found = _PAGE.fullmatch(path)
     try:
@@ -84,8 +89,8 @@ def _day_of(path: str) -> date | None:
 
 def _free(path: str, there: set[str]) -> str:
     """Its place in the archive, with a number where that is taken."""
-    stem = (_ARCHIVE + path.removeprefix(_KNOWLEDGE)).removesuffix(".md")
-    number, to = 1, f"{stem}.md"
+    number, to = 1, place_of(path)
+    stem = to.removesuffix(".md")
     while to in there:
         number += 1
         to = f"{stem}-{number}.md"

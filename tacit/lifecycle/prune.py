@@ -11,6 +11,7 @@ whatever is no entry stay. What is within its cap is left alone, so a second pas
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -93,8 +94,30 @@ def prune_memory(
     return Pruned(rewrites, tuple(notes))
 
 
+def left_out(old: str, new: str) -> list[Item]:
+    """The entries of the one that the other has not: neither as they stood nor in other words around the same
+    text, as when one was superseded."""
+    after = items(new)
+    raws = Counter(one.raw for one in after)
+    before = [one for one in items(old) if not _counted(raws, one.raw)]
+    said = Counter(fold(one.said) for one in after)
+    said.subtract(fold(one.said) for one in items(old) if one not in before)
+    return [one for one in before if not _counted(said, fold(one.said))]
+
+
+def _counted(counts: Counter[str], text: str) -> bool:
+    """Whether there is one more of it, which is used up then."""
+    counts[text] -= 1
+    return counts[text] >= 0
+
+
 def with_archived(page: str | None, taken: Sequence[Taken], now: datetime) -> str:
-    """The archive page with these entries at its end, each as it stood and under its old heading."""
+    """The archive page with these entries at its end, each as it stood and under its old heading. What the
+    page has already, because a kill came between, is not added again."""
+    there = {one.raw for one in items(page or "")}
+    taken = [one for one in taken if one.item.raw.replace("\r\n", "\n") not in there]
+    if page is not None and not taken:
+        return page
     head = "".join(entry(key, value) for key, value in (("type", "memory"), ("generated", True)))
     text = page if page is not None else f"---\n{head}---\n\n# Taken out of MEMORY.md, {now:%Y-%m}\n"
     parts = [text.rstrip("\n"), f"## {now:%Y-%m-%d}"]

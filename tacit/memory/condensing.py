@@ -16,16 +16,15 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from tacit.lifecycle import calendar
-from tacit.lifecycle.apply import MEMORY
+from tacit.lifecycle.archive import place_of
 from tacit.lifecycle.calendar import Period
 from tacit.lifecycle.condense.day import with_summary
 from tacit.lifecycle.condense.plan import Condensed, Home, plan
-from tacit.lifecycle.prune import archive_page
 from tacit.llm.items import Ask
 from tacit.memory.hearing import hear
 from tacit.memory.learning import drafts_of, text_draft
 from tacit.memory.policies import policy, reviewed
-from tacit.memory.reviewing import Edit, put, read_note
+from tacit.memory.reviewing import Edit, archived, put, read_note
 from tacit.memory.schedules import wall
 from tacit.model.changes import Change, Heard, Move, Rewrite, is_trusted
 from tacit.model.review import Draft
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from tacit.memory.memory import Memory
 
 _NOTES = ("knowledge", "archive")
+_TAKEN_OUT = "archive/memory/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,15 +198,15 @@ def _sorted_out(memory: Memory, made: Condensed) -> tuple[list[Edit], list[Draft
         one.path for one in made.rewrites if not _is_auto(memory, one.category, is_own=is_trusted(one.trust))
     }
     for one in made.rewrites:
-        if one.path == archive_page(wall(memory)) and MEMORY in kept:
-            continue  # what leaves MEMORY.md is archived when somebody approves that it leaves
+        if one.path.startswith(_TAKEN_OUT):
+            continue  # what leaves MEMORY.md is archived where and when it leaves
         if one.path in kept or (change := _rewritten(memory, one)) is None:
             drafts.append(_rewrite_draft(memory, one, made.notes))
         else:
-            edits.append(change)
+            edits += [*archived(memory, change, one.reason), change]
     for move in made.moves:
         if _is_auto(memory, move.category, is_own=True):
-            edits += _moved(memory, move)
+            edits = _moved(memory, move, edits)
         else:
             drafts.append(_move_draft(memory, move))
     return [edit for edit in edits if edit.old != edit.new], drafts
@@ -253,11 +253,18 @@ def _rewrite_draft(memory: Memory, one: Rewrite, remarks: Sequence[str]) -> Draf
     )
 
 
-def _moved(memory: Memory, move: Move) -> list[Edit]:
-    data = read_note(memory, move.path)
-    if data is None or read_note(memory, move.to) is not None:
-        return []
-    return [Edit(move.to, None, data), Edit(move.path, data, None)]
+def _moved(memory: Memory, move: Move, edits: Sequence[Edit]) -> list[Edit]:
+    """With what this run adds to the note. One that a killed run left in both places only goes."""
+    old = read_note(memory, move.path)
+    new = next((edit.new for edit in edits if edit.path == move.path), old)
+    others = [edit for edit in edits if edit.path != move.path]
+    if old is None or new is None:
+        return list(edits)
+    if read_note(memory, place_of(move.path)) == new:
+        return [*others, Edit(move.path, old, None)]
+    if read_note(memory, move.to) is not None:
+        return list(edits)
+    return [*others, Edit(move.to, None, new), Edit(move.path, old, None)]
 
 
 def _move_draft(memory: Memory, move: Move) -> Draft:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tacit.errors import DraftRefused, UsageError
 from tacit.lifecycle.apply import MEMORY, Line, with_lines
-from tacit.lifecycle.items import items, said_in
-from tacit.lifecycle.prune import Taken, archive_page, with_archived
+from tacit.lifecycle.prune import Taken, archive_page, left_out, with_archived
 from tacit.memory.schedules import wall
 from tacit.model.review import Draft
 from tacit.store import files
@@ -159,24 +158,35 @@ def _edits(memory: Memory, draft: Draft) -> list[Edit]:
     if draft.form == "lines":
         return _with_lines(memory, additions_in(draft))
     now = read_note(memory, _note(draft.target))
+    if _is_done(memory, draft, now):
+        return []
     if is_stale(memory, draft):
         todo = (
             f"tacit review rebase {draft.id}" if draft.form == "text" else f"tacit review reject {draft.id}"
         )
         raise DraftRefused(f"{draft.target}: {_AGAIN} Try: {todo}")
     if draft.form == "text":
-        return [Edit(draft.target, now, notes.encode(draft.body)), *_archived(memory, draft, now)]
-    if read_note(memory, _note(draft.to)) is not None:
+        new = Edit(draft.target, now, notes.encode(draft.body))
+        return [*archived(memory, new, draft.reason), new]
+    there = read_note(memory, _note(draft.to))
+    if there not in (None, now):
         raise DraftRefused(f"{draft.to} is there already. Move it away, or: tacit review reject {draft.id}")
-    return [Edit(draft.target, now, None), Edit(draft.to, None, now)]
+    return [Edit(draft.to, there, now), Edit(draft.target, now, None)]
 
 
-def _archived(memory: Memory, draft: Draft, now: bytes | None) -> list[Edit]:
+def _is_done(memory: Memory, draft: Draft, now: bytes | None) -> bool:
+    """Whether somebody approved it before and was killed at it."""
+    if draft.form == "text":
+        return now == notes.encode(draft.body)
+    there = read_note(memory, _note(draft.to)) if now is None else None
+    return there is not None and files.digest(there) == draft.base
+
+
+def archived(memory: Memory, edit: Edit, reason: str) -> list[Edit]:
     """What leaves MEMORY.md is kept in the archive, whatever somebody made of the draft."""
-    if draft.target != MEMORY or now is None:
+    if edit.path != MEMORY or edit.old is None or edit.new is None:
         return []
-    there = said_in([draft.body])
-    gone = [Taken(item, draft.reason) for item in items(notes.decode(now)) if fold(item.said) not in there]
+    gone = [Taken(item, reason) for item in left_out(notes.decode(edit.old), notes.decode(edit.new))]
     if not gone:
         return []
     page = archive_page(wall(memory))
@@ -235,8 +245,9 @@ def _refuse_approver(memory: Memory, draft: Draft, by: str) -> None:
 def put(memory: Memory, edits: list[Edit]) -> None:
     """Each note as it becomes, if it is still what it was. Call it with the home's lock."""
     tree = files.Tree(memory.home.root)
-    # What comes is written before anything goes: a crash between leaves a note twice, never none.
-    for one in sorted(edits, key=lambda edit: edit.new is None):
+    # What comes is written before anything goes, from a note or with it: a crash between leaves it twice,
+    # never not at all.
+    for one in sorted(edits, key=lambda edit: (edit.new is None, not edit.path.startswith("archive/"))):
         if one.new is not None:
             tree.write(
                 one.path, one.new, None if one.old is None else files.digest(one.old), tree.mode(one.path)

@@ -14,7 +14,7 @@ from tacit.lifecycle.apply import lines_of
 from tacit.lifecycle.condense.checks import validate_rewrite
 from tacit.lifecycle.condense.week import weekly_rollup
 from tacit.lifecycle.items import items
-from tacit.lifecycle.prune import Pruned, archive_page, prune_memory
+from tacit.lifecycle.prune import Pruned, archive_page, left_out, prune_memory
 from tacit.llm.chat import ChatError
 from tacit.model.changes import Trust
 from tacit.text import marks, notes
@@ -117,11 +117,26 @@ def test_what_is_no_entry_never_goes_and_it_is_said_that_the_cap_cannot_be_kept(
 
 
 def test_a_second_time_in_a_month_adds_to_the_same_page() -> None:
-    _, first = texts(pruned(SAMPLE, 60))
-    new, second = texts(pruned(SAMPLE, 40, archive=first))
+    left, first = texts(pruned(SAMPLE, 60))
+    new, second = texts(pruned(left, 40, archive=first))
     assert second.startswith(first)
     assert archive_page(NOW) == "archive/memory/2026-11.md"
-    assert len(items(second)) == len(items(first)) + len(items(SAMPLE)) - len(items(new))
+    assert len(items(second)) == len(items(first)) + len(items(left)) - len(items(new))
+
+
+def test_what_a_killed_run_archived_already_is_not_archived_twice() -> None:
+    _, page = texts(pruned(SAMPLE, 60))
+    assert texts(pruned(SAMPLE, 60, archive=page))[1] == page
+
+
+def test_what_was_left_out_is_found_by_its_words_and_as_often_as_it_stood_there() -> None:
+    old = memory(
+        ["- 2026-01-01: at nine", "- 2026-01-02: at nine", "- 2026-01-03: by van", "- Same", "- Same"]
+    )
+    new = old.replace("by van", "by van (superseded 2026-02-01)").replace("- 2026-01-01: at nine\n", "")
+    assert [one.raw for one in left_out(old, new)] == ["- 2026-01-01: at nine"]
+    assert [one.raw for one in left_out(old, old.replace("- Same\n", "", 1))] == ["- Same"]
+    assert left_out(old, old) == []
 
 
 # Nothing is lost, whatever the file holds

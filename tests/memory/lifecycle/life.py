@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tacit.app import load_config
 from tacit.llm.items import Ask
 from tacit.memory import Memory
+from tacit.store import files
 from tacit.store.home import CONFIG, Home
 
 OWNER = "agent:main:main"
@@ -80,3 +84,32 @@ def answering(answer: Callable[[str, str], Sequence[Mapping[str, Any]]]) -> Ask:
         return list(answer(task, user))
 
     return ask
+
+
+class Killed(BaseException):
+    """Stands for kill -9: nothing catches it."""
+
+
+@contextmanager
+def killed_at(monkeypatch: pytest.MonkeyPatch, number: int) -> Iterator[None]:
+    """What is done in it ends before it changes a file of the home for the so-manieth time."""
+    left = [number]
+    with monkeypatch.context() as patch:
+        for name in ("write", "put", "remove"):
+            patch.setattr(files.Tree, name, _counting(getattr(files.Tree, name), left))
+        with pytest.raises(Killed):
+            yield
+
+
+def _counting(real: Callable[..., Any], left: list[int]) -> Callable[..., Any]:
+    def change(*given: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            raise Killed
+        return real(*given)
+
+    return change
+
+
+def archived_text(life: Life) -> str:
+    return "".join(file.read_text() for file in sorted((life.root / "archive").rglob("*.md")))

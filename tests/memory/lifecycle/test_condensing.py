@@ -15,7 +15,7 @@ from tacit.memory.lifecycle import condense_due, run_all
 from tacit.store.home import Home
 from tacit.store.trust import trust
 from tests.conftest import GitLog
-from tests.memory.lifecycle.life import MEMORY, Life
+from tests.memory.lifecycle.life import MEMORY, Life, archived_text, killed_at
 
 DECIDED = "We decided to fire the big plates at 1,215 degrees."
 JOURNAL = "knowledge/journal/2026-03-02.md"
@@ -188,3 +188,52 @@ def test_everything_that_is_due_runs_in_one_call_and_a_second_changes_nothing(
     again = run_all(life.memory)
     assert not again.changed
     assert len(git_log()) == commits
+
+
+def overfull(life: Life) -> None:
+    note = life.root / MEMORY
+    note.write_text(note.read_text() + "".join(f"- 2026-01-01: entry {n} of many\n" for n in range(210)))
+
+
+@pytest.mark.parametrize("number", range(1, 7))
+def test_a_run_that_is_killed_between_two_files_loses_no_line_and_gives_none_twice(
+    life: Life, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    life.set("review: {memory: auto}")
+    overfull(life)
+    for day in ("2025-10-01", "2025-10-02"):
+        (life.root / f"knowledge/journal/{day}.md").write_text(f"## {day}\n\n- what was on {day}\n")
+    life.memory.commit()
+    with killed_at(monkeypatch, number):
+        condense(life.memory, [], prune=True, archive=True)
+    for _ in range(2):
+        condense(life.memory, [], prune=True, archive=True)
+    text = life.text() + archived_text(life)
+    assert {text.count(f"entry {entry} of many") for entry in range(210)} == {1}
+    assert {text.count(f"- what was on {day}") for day in ("2025-10-01", "2025-10-02")} == {1}
+    assert not list((life.root / "knowledge/journal").glob("2025-*"))
+
+
+def test_a_page_that_is_summed_up_and_archived_in_one_run_is_archived_with_its_summary(life: Life) -> None:
+    life.talk(DECIDED, ("agent", "I moved the launch to Saturday and told Noor about the plates."))
+    (life.root / JOURNAL).write_text("## 2026-03-02\n\n- The new van came.\n")
+    life.pass_time(days=120)
+    run_all(life.memory)
+    assert "The new van" in (page := life.text("archive/journal/2026-03-02.md"))
+    assert "### Summary" in page
+    assert not (life.root / JOURNAL).exists()
+
+
+def test_what_a_hand_edit_kept_in_memory_is_not_archived(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    life.set("review: {memory: auto}")
+    overfull(life)
+    life.memory.commit()
+
+    def planned(*given: object, **more: object) -> object:
+        found = plan(*given, **more)  # type: ignore[arg-type]
+        (life.root / MEMORY).write_text(life.text() + "- 2026-03-02: by hand, just now\n")
+        return found
+
+    monkeypatch.setattr("tacit.memory.condensing.plan", planned)
+    condense(life.memory, [], prune=True, archive=False)
+    assert not (life.root / "archive/memory").exists()

@@ -7,10 +7,11 @@ import pytest
 from tacit.errors import DraftRefused, TacitError, UsageError
 from tacit.lifecycle.apply import lines_of
 from tacit.memory import reviewing
+from tacit.memory.condensing import condense
 from tacit.memory.learning import learn_pending, text_draft
 from tacit.model.review import Draft
 from tests.conftest import GitLog
-from tests.memory.lifecycle.life import GROUP, MEMORY, Life
+from tests.memory.lifecycle.life import GROUP, MEMORY, Life, archived_text, killed_at
 
 SAID = "We decided to open the shop at nine."
 
@@ -167,3 +168,44 @@ def test_a_file_in_drafts_that_is_none_is_a_problem_and_stops_nothing(life: Life
 
 def test_the_cap_counts_the_same_lines_everywhere(life: Life) -> None:
     assert lines_of("a\nb") == lines_of("a\nb\n") == 2
+
+
+def test_an_approval_copies_nothing_to_the_archive_that_stays(life: Life) -> None:
+    note = life.root / MEMORY
+    note.write_text(
+        note.read_text() + "- 2026-01-01: open at nine (superseded 2026-02-01)\n- 2026-02-01: at ten\n"
+    )
+    draft = rewrite(life, life.text() + "- 2026-02-03: closed on Mondays\n")
+    assert reviewing.approve(life.memory, draft.id, "ines").paths == (MEMORY,)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_an_approval_that_was_killed_is_done_once_more(
+    life: Life, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    note = life.root / MEMORY
+    note.write_text(note.read_text() + "- 2026-01-01: open at nine\n- 2026-02-01: closed on Mondays\n")
+    draft = rewrite(life, life.text().replace("- 2026-01-01: open at nine\n", ""))
+    with killed_at(monkeypatch, number):
+        reviewing.approve(life.memory, draft.id, "ines")
+    reviewing.approve(life.memory, draft.id, "ines")
+    assert "at nine" not in life.text()
+    assert archived_text(life).count("at nine") == 1
+    assert life.memory.reviews.waiting() == []
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_move_that_was_killed_is_done_once_more(
+    life: Life, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    unused = life.root / "knowledge/reference/unused.md"
+    unused.write_text("# Unused\n\nNobody named it.\n")
+    life.memory.commit()
+    life.pass_time(days=200)
+    condense(life.memory, [], prune=False, archive=True)
+    (draft,) = [one for one in life.memory.reviews.waiting() if one.target.endswith("unused.md")]
+    with killed_at(monkeypatch, number):
+        reviewing.approve(life.memory, draft.id, "ines")
+    reviewing.approve(life.memory, draft.id, "ines")
+    assert not unused.exists()
+    assert archived_text(life).count("Nobody named it.") == 1
