@@ -39,7 +39,8 @@ class Use(NamedTuple):
 
 
 def prune_journals(paths: Iterable[str], today: date, retention_days: int) -> list[Move]:
-    """Pages older than so many days, by the day in their name. A page without one stays."""
+    """Pages older than so many days, by the day in their name. A page without one stays; whether one is
+    pinned is for the caller to know."""
     there = set(paths)
     oldest = today - timedelta(days=retention_days)
     reason = f"older than {retention_days} days"

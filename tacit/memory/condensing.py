@@ -30,7 +30,7 @@ from tacit.model.changes import Change, Heard, Move, Rewrite, is_trusted
 from tacit.model.review import Draft
 from tacit.store import files, transcripts
 from tacit.store.claims import claim
-from tacit.store.home import CONVERSATIONS, REVIEWED
+from tacit.store.home import CONFIG, CONVERSATIONS, REVIEWED
 from tacit.store.listing import walk
 from tacit.store.runs import CONDENSED
 from tacit.text import marks, notes
@@ -100,8 +100,9 @@ def _days(memory: Memory) -> dict[str, datetime]:
 
 def _planned(memory: Memory, periods: Sequence[Period], *, prune: bool, archive: bool) -> Condensed:
     days = {period.name for period in periods if period.kind == "day"}
+    looks_back = archive or any(period.kind == "month" for period in periods)
     return plan(
-        _home(memory, wants_uses=archive),
+        _home(memory, wants_uses=looks_back),
         {day: _heards(memory, day) for day in sorted(days)},
         periods,
         now=wall(memory),
@@ -138,9 +139,15 @@ def _home(memory: Memory, *, wants_uses: bool) -> Home:
     paths = [path for path in tree.files(*_NOTES) if path.endswith(".md")]
     if not wants_uses:
         return Home(_reader(memory), paths)
-    texts = {path: notes.decode(tree.read(path)) for path in paths if path.startswith("knowledge/")}
+    texts = {path: notes.decode(tree.read(path)) for path in _linking(memory, tree)}
     changed = {path: day for path, day in _changed(memory).items() if path in texts}
     return Home(_reader(memory), paths, changed, *_references(texts))
+
+
+def _linking(memory: Memory, tree: files.Tree) -> list[str]:
+    """Whatever may name a note that must stay where it is. The config names some by their paths."""
+    there = [path for path in tree.files("knowledge", "topics") if path.endswith(".md")]
+    return [*there, *([CONFIG] if memory.home.config.is_file() else [])]
 
 
 def _reader(memory: Memory) -> Callable[[str], str | None]:
@@ -152,7 +159,8 @@ def _reader(memory: Memory) -> Callable[[str], str | None]:
 
 
 def _changed(memory: Memory) -> dict[str, date]:
-    """The day of each note's last commit. What was never committed has none, and is younger than any."""
+    """The day of each note's last commit, and today for those that somebody changed since. What was never
+    committed has none, and is younger than any."""
     said = memory.git.run("log", "--format=%x01%cI", "--name-only", "-z", "--", "knowledge", timeout=300)
     found: dict[str, date] = {}
     day = date.min
@@ -161,7 +169,7 @@ def _changed(memory: Memory) -> dict[str, date]:
             day = datetime.fromisoformat(piece[1:]).astimezone(memory.moment().tzinfo).date()
         elif piece:
             found.setdefault(piece, day)
-    return found
+    return found | {edit.path: wall(memory).date() for edit in memory.note_changes().edits}
 
 
 def _references(texts: Mapping[str, str]) -> tuple[dict[str, int], frozenset[str]]:

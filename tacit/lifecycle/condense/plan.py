@@ -165,18 +165,21 @@ class _Run:
     def archive(self) -> None:
         today = self._now.date()
         paths = set(self._home.paths)
-        self._moves += prune_journals(paths, today, self._lifecycle.journal_retention_days)
+        pages = prune_journals(paths, today, self._lifecycle.journal_retention_days)
+        self._moves += [move for move in pages if not self._is_pinned(move.path)]
         taken = {move.to for move in self._moves}
         uses = [self._use(path) for path in paths if path in self._home.changed]
         self._moves += score_and_evict(uses, today, paths | taken)
 
     def _use(self, path: str) -> Use:
-        text = self._read(path) if path.startswith("knowledge/") else None
-        pinned = str(notes.parse(text or "").fields.get("pinned", "")).lower() in TRUE
+        pinned = path.startswith("knowledge/") and self._is_pinned(path)
         changed = self._home.changed[path]
         if path in self._applied:
             changed = self._now.date()
         return Use(path, changed, self._home.references.get(path, 0), pinned, path in self._home.linked)
+
+    def _is_pinned(self, path: str) -> bool:
+        return str(notes.parse(self._read(path) or "").fields.get("pinned", "")).lower() in TRUE
 
     # What is there
 

@@ -120,6 +120,56 @@ def test_nothing_that_guides_or_is_young_or_linked_is_ever_evicted(life: Life) -
     assert (life.root / "knowledge/reference/unused.md").exists()  # it waits for a review
 
 
+def evicted(life: Life) -> set[str]:
+    done = condense(life.memory, [], prune=False, archive=True)
+    return {draft.target for draft in done.drafts} | {edit.path for edit in done.edits}
+
+
+@pytest.mark.parametrize("where", ["topics/firing.md", "memory-config.yaml"])
+def test_what_a_topic_or_the_config_names_is_not_evicted(life: Life, where: str) -> None:
+    (life.root / "knowledge/reference/unused.md").write_text("# Unused\n")
+    text = "---\ntriggers: [fire]\n---\n\nSee knowledge/reference/unused.md.\n"
+    if where.endswith(".yaml"):
+        text = f"{life.text(where)}\n# knowledge/reference/unused.md\n"
+    (life.root / where).write_text(text)
+    life.memory.commit()
+    life.pass_time(days=400)
+    assert "knowledge/reference/unused.md" not in evicted(life)
+
+
+def test_what_somebody_edited_just_now_is_not_evicted(life: Life) -> None:
+    note = life.root / "knowledge/reference/unused.md"
+    note.write_text("# Unused\n")
+    life.memory.commit()
+    life.pass_time(days=400)
+    note.write_text("# Unused\n\nNot at all.\n")
+    assert "knowledge/reference/unused.md" not in evicted(life)
+
+
+def test_a_pinned_journal_page_stays_however_old_it_is(life: Life) -> None:
+    for day, head in (("2025-10-01", "---\npinned: true\n---\n\n"), ("2025-10-02", "")):
+        (life.root / f"knowledge/journal/{day}.md").write_text(f"{head}## {day}\n\n- Ada was born\n")
+    life.memory.commit()
+    assert {path for path in evicted(life) if "2025" in path} == {
+        "knowledge/journal/2025-10-02.md",
+        "archive/journal/2025-10-02.md",
+    }
+
+
+def test_a_month_without_pruning_tells_of_quiet_projects_too(life: Life) -> None:
+    (life.root / "knowledge/projects/shed").mkdir(parents=True)
+    (life.root / "knowledge/projects/shed/context.md").write_text("# Shed\n\n- It leaks.\n")
+    (life.root / "knowledge/projects/_active.md").write_text("# Active\n\n- **shed**: until June\n")
+    life.memory.commit()
+    life.now = datetime(2026, 6, 29, 9, tzinfo=UTC)
+    life.talk(DECIDED)
+    condense(life.memory, [], prune=True, archive=True)
+    life.now = datetime(2026, 6, 30, 23, 30, tzinfo=UTC)
+    done = condense_due(life.memory)
+    assert "month 2026-06" in done.periods
+    assert [draft.target for draft in done.drafts] == ["knowledge/projects/_active.md"]
+
+
 def test_a_note_that_somebody_edits_meanwhile_is_left_and_the_rewrite_waits(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
