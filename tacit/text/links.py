@@ -6,6 +6,7 @@
 A name in brackets stands for every note that is called so: by its file's name, with as many of the folders
 above it as the link has, by its title, or by `name` and `aliases` of its frontmatter; a project by its folder
 too. Case and accents do not count. A path leads to one file. What stands in code is code, but for paths.
+A note in archive/ is still called by the path that it had in knowledge/, and its own links lead from there.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _LINK = re.compile(
 _PATH = re.compile(rf"(?<![\w./-])(?:knowledge|topics|archive|raw)/[\w./@+-]{{1,400}}{_ENDING}\b")
 _CODE = re.compile(r"(?<!`)(`++).{0,400}?(?<!`)\1(?!`)")
 _ENDS = re.compile(rf"{_ENDING}\Z")
+_KNOWLEDGE, _ARCHIVE = "knowledge/", "archive/"
 _ROOTS = ("knowledge/", "topics/", "archive/", "raw/")
 _MOST = 500  # links of one note
 _DEEPEST = 6  # folders by which a link may name a note
@@ -73,14 +75,16 @@ def names_of(path: str, title: str, fields: Mapping[str, object]) -> tuple[str, 
     project = [parts[-2]] if path.startswith("knowledge/projects/") and parts[-1] == "context" else []
     said = [*names_in(fields.get("name")), *names_in(fields.get("aliases")), *names_in(fields.get("alias"))]
     found = map(called, (*by_place, *project, title, *said[:_MOST_ALIASES]))
-    return tuple(dict.fromkeys(name for name in found if name))
+    before = [_KNOWLEDGE + path.removeprefix(_ARCHIVE)] if path.startswith(_ARCHIVE) else []
+    return tuple(dict.fromkeys((*(name for name in found if name), *before)))
 
 
 def _beside(path: str, link: str) -> str:
     """The path that a link in the file at `path` leads to; empty if it leaves the home."""
     if ":" in link or link.startswith("/"):
         return ""
-    parts = [] if link.startswith(_ROOTS) else path.split("/")[:-1]
+    home = _KNOWLEDGE + path.removeprefix(_ARCHIVE) if path.startswith(_ARCHIVE) else path
+    parts = [] if link.startswith(_ROOTS) else home.split("/")[:-1]
     for part in link.split("/"):
         if part == ".." and not parts:
             return ""

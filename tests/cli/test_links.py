@@ -96,3 +96,16 @@ def test_links_are_told_to_a_session_as_far_as_it_may_see(linked: Path) -> None:
     assert memory.links(OSKAR, session_key="agent:main:telegram:group:-100").by == (
         Link(stone, 4, "[[Oskar]]", (OSKAR,)),
     )
+
+
+def test_links_lead_to_and_from_a_note_that_was_archived(linked: Path, tacit: Tacit) -> None:
+    (linked / "knowledge/projects/a/notes.md").write_text(f"# Wood\n\n- Oak, says {MARA}.\n")
+    (linked / "archive/people").mkdir(parents=True, exist_ok=True)
+    for path in (MARA, OSKAR):
+        (linked / path).rename(linked / path.replace("knowledge/", "archive/"))
+    told = json.loads(tacit("links", "archive/people/mara.md", "--json").stdout)
+    assert {(one["source"], one["written"]) for one in told["by"]} == {
+        ("archive/people/oskar.md", "mara.md"),
+        ("archive/people/oskar.md", "[[people/mara#Family|Mara]]"),
+        ("knowledge/projects/a/notes.md", MARA),
+    }
