@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tacit.errors import DraftRefused, UsageError
 from tacit.lifecycle.apply import MEMORY, Line, with_lines
+from tacit.lifecycle.items import dated
 from tacit.lifecycle.prune import Taken, archive_page, left_out, with_archived
+from tacit.lifecycle.rebase import rebased, with_head_of
 from tacit.memory.schedules import wall
 from tacit.model.review import Draft
 from tacit.store import files
@@ -110,27 +112,34 @@ def rebase(memory: Memory, name: str, by: str) -> Draft:
                 f"What {draft.id} was made for is not known any more. Reject it, and it is proposed anew: "
                 f"tacit review reject {draft.id}"
             )
-        merged = _merged(memory, now, base, notes.encode(draft.body), draft)
-        new = replace(
-            draft, body=notes.decode(merged), base=files.digest(now), blob=memory.git.blob_name(now)
-        )
+        merged = _merged(memory, draft, notes.decode(now), notes.decode(base))
+        new = replace(draft, body=merged, base=files.digest(now), blob=memory.git.blob_name(now))
         memory.reviews.rewrite(new)
         memory.reviews.decided("rebased", new, memory.moment(), by=by, sha256=memory.reviews.sha_of(new))
         return new
 
 
-def _merged(memory: Memory, now: bytes, base: bytes, new: bytes, draft: Draft) -> bytes:
+def _merged(memory: Memory, draft: Draft, now: str, base: str) -> str:
+    """Line by line where that goes, else entry by entry."""
+    parts = (now, with_head_of(base, now), with_head_of(draft.body, now))
+    if (lines := _merged_lines(memory, *map(notes.encode, parts))) is not None:
+        return dated(notes.decode(lines), wall(memory))
+    entries = rebased(base, draft.body, now, draft.target, wall(memory))
+    if entries is None:
+        raise DraftRefused(
+            f"{draft.target} was changed in the same place, so {draft.id} cannot be rebased. Change it "
+            f"with: tacit review edit {draft.id}, or reject it."
+        )
+    return entries
+
+
+def _merged_lines(memory: Memory, now: bytes, base: bytes, new: bytes) -> bytes | None:
     with tempfile.TemporaryDirectory(dir=memory.home.private) as folder:
         names = [Path(folder, name) for name in ("now", "base", "new")]
         for name, data in zip(names, (now, base, new), strict=True):
             name.write_bytes(data)
         done = memory.git.attempt("merge-file", "-p", *map(str, names))
-    if done.returncode:
-        raise DraftRefused(
-            f"{draft.target} was changed in the same place, so {draft.id} cannot be rebased. Change it "
-            f"with: tacit review edit {draft.id}, or reject it."
-        )
-    return done.stdout
+    return None if done.returncode else done.stdout
 
 
 # ---------------------------------------------------------------- what a draft would do

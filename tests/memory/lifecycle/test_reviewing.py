@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from tacit.errors import DraftRefused, TacitError, UsageError
@@ -9,6 +11,7 @@ from tacit.lifecycle.apply import lines_of
 from tacit.memory import reviewing
 from tacit.memory.condensing import condense
 from tacit.memory.learning import learn_pending, text_draft
+from tacit.memory.lifecycle import run_all
 from tacit.model.review import Draft
 from tests.conftest import GitLog
 from tests.memory.lifecycle.life import GROUP, MEMORY, Life, archived_text, killed_at
@@ -209,3 +212,19 @@ def test_a_move_that_was_killed_is_done_once_more(
     reviewing.approve(life.memory, draft.id, "ines")
     assert not unused.exists()
     assert archived_text(life).count("Nobody named it.") == 1
+
+
+def test_a_rollup_that_waited_while_lines_were_learned_can_still_be_rebased(life: Life) -> None:
+    page = life.root / "knowledge/journal/2026-03-02.md"
+    page.write_text("## 2026-03-02\n\n- We decided to stay with Zahlfix until the new year.\n")
+    life.talk("Hello there, how are things in the workshop?")
+    life.now = datetime(2026, 3, 8, 23, 30, tzinfo=UTC)
+    run_all(life.memory)
+    life.pass_time(days=1)
+    life.talk("We decided to fire the big plates at 1,215 degrees.")
+    run_all(life.memory)
+    (draft,) = [one for one in life.memory.reviews.waiting() if one.target == MEMORY]
+    reviewing.rebase(life.memory, draft.id, "ines")
+    reviewing.approve(life.memory, draft.id, "ines")
+    assert "Zahlfix" in life.text()
+    assert "1,215" in life.text()
