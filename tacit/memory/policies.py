@@ -6,6 +6,7 @@ from tacit.config import Config, Policy
 from tacit.model.changes import Change, is_trusted
 from tacit.text.passages import category_of
 
+_WRITES = {"day": "journal", "week": "memory"}  # what condensing adds to, and so whose policy it has
 _GUIDING = ("identity", "topic")  # what agents are told to do: nobody adds to it but people
 
 
@@ -17,7 +18,7 @@ def policy_of(config: Config, change: Change) -> Policy:
 
 
 def policy(config: Config, category: str, *, is_own: bool, path: str = "") -> Policy:
-    said: Policy = getattr(config.review, category, config.review.others)
+    said: Policy = getattr(config.review, _WRITES.get(category, category), config.review.others)
     if path and category_of(path) in _GUIDING:
         return "owner"
     if said == "auto" and not (is_own and config.lifecycle.auto_apply):

@@ -19,6 +19,7 @@ from tacit.lifecycle.apply import MEMORY, Line, with_lines
 from tacit.lifecycle.items import dated
 from tacit.lifecycle.prune import Taken, archive_page, left_out, with_archived
 from tacit.lifecycle.rebase import rebased, with_head_of
+from tacit.memory.policies import policy
 from tacit.memory.schedules import wall
 from tacit.model.review import Draft
 from tacit.store import files
@@ -50,8 +51,8 @@ class Approved(NamedTuple):
 def approve(memory: Memory, name: str, by: str) -> Approved:
     with files.locked(memory.home.lock):
         draft = memory.reviews.find(name)
-        _refuse_approver(memory, draft, by)
         edits = edits_of(memory, draft)
+        _refuse_approver(memory, draft, edits, by)
         sha = memory.reviews.sha_of(draft)
         # Said first: should the power fail in between, the same approval is only done once more.
         memory.reviews.decided("approved", draft, memory.moment(), by=by, sha256=sha)
@@ -239,11 +240,14 @@ def _lines(data: bytes | None) -> list[str]:
 # ---------------------------------------------------------------- doing it
 
 
-def _refuse_approver(memory: Memory, draft: Draft, by: str) -> None:
+def _refuse_approver(memory: Memory, draft: Draft, edits: list[Edit], by: str) -> None:
     if not by.strip():
         raise UsageError("Somebody has to say who approves: --by NAME")
     allowed = memory.config.review.approvers
-    if draft.policy == "owner" and fold(by) not in {fold(name) for name in allowed}:
+    # By the config and the notes as they are now: the draft is a file that was written before, and edited.
+    paths = ("", *(edit.path for edit in edits))
+    now = {policy(memory.config, draft.category, is_own=False, path=path) for path in paths}
+    if "owner" in (draft.policy, *now) and fold(by) not in {fold(name) for name in allowed}:
         who = ", ".join(allowed) or "nobody yet"
         raise DraftRefused(
             f"{by!r} may not approve {draft.id}: review.approvers in memory-config.yaml names {who}. "

@@ -287,3 +287,11 @@ def test_what_a_hand_edit_kept_in_memory_is_not_archived(life: Life, monkeypatch
     monkeypatch.setattr("tacit.memory.condensing.plan", planned)
     condense(life.memory, [], prune=True, archive=False)
     assert not (life.root / "archive/memory").exists()
+
+
+def test_lines_of_a_day_wait_by_the_policy_of_the_journal(life: Life) -> None:
+    life.set("review: {journal: owner, approvers: [Ines]}")
+    life.talk(DECIDED)
+    life.now = datetime(2026, 3, 2, 23, 1, tzinfo=UTC)
+    (draft,) = condense_due(life.memory).drafts
+    assert (draft.category, draft.policy) == ("day", "owner")

@@ -228,3 +228,20 @@ def test_a_rollup_that_waited_while_lines_were_learned_can_still_be_rebased(life
     reviewing.approve(life.memory, draft.id, "ines")
     assert "Zahlfix" in life.text()
     assert "1,215" in life.text()
+
+
+def test_whoever_edits_a_draft_cannot_lead_it_past_the_approvers(life: Life) -> None:
+    draft = guest(life)
+    life.set("review: {approvers: [Ines]}")
+    text = life.text(f"drafts/{draft.id}.md").replace(f"## {MEMORY}", "## knowledge/identity/SOUL.md")
+    reviewing.edit(life.memory, draft.id, text, "guest")
+    with pytest.raises(DraftRefused, match="may not approve"):
+        reviewing.approve(life.memory, draft.id, "guest")
+    assert "at nine" in life.text(reviewing.approve(life.memory, draft.id, "Ines").paths[0])
+
+
+def test_a_policy_that_became_stricter_holds_for_drafts_that_wait(life: Life) -> None:
+    draft = guest(life)
+    life.set("review: {decisions: owner, approvers: [Ines]}")
+    with pytest.raises(DraftRefused, match="may not approve"):
+        reviewing.approve(life.memory, draft.id, "guest")
