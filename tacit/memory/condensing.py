@@ -79,8 +79,9 @@ def condense(
             mine = [period for period in periods if str(period) in names]
         if not (mine or prune or archive):
             return Summed(waiting=waiting)
-        made = _planned(memory, mine, prune=prune, archive=archive)
-        done = _would(memory, made) if dry_run else _done(memory, made, pruned=prune or archive)
+        sealed = {period.name: _sealed(memory, period.name) for period in mine if period.kind == "day"}
+        made = _planned(memory, mine, sealed, prune=prune, archive=archive)
+        done = _would(memory, made) if dry_run else _done(memory, made, sealed, pruned=prune or archive)
         return replace(done, periods=tuple(map(str, made.periods)), notes=made.notes, waiting=waiting)
 
 
@@ -88,22 +89,35 @@ def condense(
 
 
 def _days(memory: Memory) -> dict[str, datetime]:
-    """The days with conversations, each with the end of the one that ended last."""
+    """The days with conversations, each with the moment when the last of them was there."""
     found: dict[str, datetime] = {}
+    done, seen = memory.runs.condensed(), memory.runs.summed_up()
     for path, _ in walk(str(memory.home.root), CONVERSATIONS):
         day = "-".join(path.split("/")[2:5])
-        ended = transcripts.ended_of(memory.home.root / path)
-        if ended is not None and (day not in found or found[day] < ended):
-            found[day] = ended
+        known = seen.get(f"day {day}")
+        if known is not None and path in known:
+            at: datetime | None = done[f"day {day}"]
+        else:
+            at = transcripts.ended_of(memory.home.root / path)
+            if at is not None and known is not None:
+                at = memory.moment()  # it came after the summary, however early it ended
+        if at is not None and (day not in found or found[day] < at):
+            found[day] = at
     return found
 
 
-def _planned(memory: Memory, periods: Sequence[Period], *, prune: bool, archive: bool) -> Condensed:
-    days = {period.name for period in periods if period.kind == "day"}
+def _planned(
+    memory: Memory,
+    periods: Sequence[Period],
+    sealed: Mapping[str, Sequence[str]],
+    *,
+    prune: bool,
+    archive: bool,
+) -> Condensed:
     looks_back = archive or any(period.kind == "month" for period in periods)
     return plan(
         _home(memory, wants_uses=looks_back),
-        {day: _heards(memory, day) for day in sorted(days)},
+        {day: _heards(memory, sealed[day]) for day in sorted(sealed)},
         periods,
         now=wall(memory),
         lifecycle=memory.config.lifecycle,
@@ -127,11 +141,14 @@ def _asking(memory: Memory) -> Ask | None:
     return ask
 
 
-def _heards(memory: Memory, day: str) -> list[Heard]:
+def _sealed(memory: Memory, day: str) -> list[str]:
     folder = f"{CONVERSATIONS}/{day.replace('-', '/')}"
     paths = sorted(path for path, _ in walk(str(memory.home.root), folder))
-    sealed = (path for path in paths if transcripts.is_sealed(memory.home.root / path))
-    return [one for one in (hear(memory, path) for path in sealed) if one is not None]
+    return [path for path in paths if transcripts.is_sealed(memory.home.root / path)]
+
+
+def _heards(memory: Memory, paths: Iterable[str]) -> list[Heard]:
+    return [one for one in (hear(memory, path) for path in paths) if one is not None]
 
 
 def _home(memory: Memory, *, wants_uses: bool) -> Home:
@@ -296,7 +313,7 @@ def _would(memory: Memory, made: Condensed) -> Summed:
     return Summed(edits=tuple(edits), drafts=tuple(drafts))
 
 
-def _done(memory: Memory, made: Condensed, *, pruned: bool) -> Summed:
+def _done(memory: Memory, made: Condensed, sealed: Mapping[str, Sequence[str]], *, pruned: bool) -> Summed:
     with files.locked(memory.home.lock):
         edits, drafts = _sorted_out(memory, made)
         put(memory, edits)
@@ -304,7 +321,8 @@ def _done(memory: Memory, made: Condensed, *, pruned: bool) -> Summed:
         paths = [edit.path for edit in edits]
         paths += [*map(memory.reviews.path_of, kept), *([REVIEWED] if kept else [])]
         commits = _commit(memory, made.periods, paths)
-    memory.runs.condense(map(str, made.periods), memory.moment(), pruned=pruned)
+    done = {str(one): sealed.get(one.name) if one.kind == "day" else None for one in made.periods}
+    memory.runs.condense(done, memory.moment(), pruned=pruned)
     return Summed(edits=tuple(edits), drafts=tuple(kept), commits=commits)
 
 

@@ -2,22 +2,25 @@
 
 The commit is the receipt. A commit of learned lines names the transcript, its hash and the extractors in a
 trailer `Learned:`, and one that condenses names its periods in `Condensed:`. The file here is faster to read
-and also knows the conversations from which nothing came; when it is gone it is made anew from commits, and
-the worst that follows is that some conversations are read once more, which adds nothing.
+and also knows the conversations from which nothing came. What commits tell that it does not know, because
+another machine made them or because it is gone, is added to it; the worst that follows is that some
+conversations are read once more, which adds nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from tacit.store import files
 from tacit.store.git import Git
 from tacit.store.home import Home
 from tacit.store.record import Record
 
 LEARNED, CONDENSED = "Learned", "Condensed"
 _FILE = "runs.jsonl"
+_SEEN = "runs.head"  # the commit up to which commits were asked
 _LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
 
 
@@ -51,6 +54,16 @@ class Runs:
         """Periods (`day 2026-11-17`, `week 2026-W46`, `month 2026-10`), each with when it was done last."""
         return dict(_dated(line, "condensed") for line in self._lines() if "condensed" in line)
 
+    def summed_up(self) -> dict[str, frozenset[str]]:
+        """The conversations that the summary of a day has seen; days of which only a commit tells are not
+        among them."""
+        found: dict[str, frozenset[str]] = {}
+        for line in self._lines():
+            if "condensed" in line and isinstance(line.get("of"), list):
+                name = str(line["condensed"])
+                found[name] = found.get(name, frozenset()) | {str(one) for one in line["of"]}
+        return found
+
     def pruned(self) -> datetime | None:
         """When it was last looked at what may be pruned or archived."""
         found = [_dated(line, "pruned")[1] for line in self._lines() if "pruned" in line]
@@ -59,27 +72,44 @@ class Runs:
     def finish(self, run: Run, at: datetime) -> None:
         self._add([{"at": at.isoformat(timespec="seconds"), **run._asdict()}])
 
-    def condense(self, periods: Iterable[str], at: datetime, *, pruned: bool = False) -> None:
+    def condense(
+        self, periods: Mapping[str, Sequence[str] | None], at: datetime, *, pruned: bool = False
+    ) -> None:
+        """`periods`: of a day also the conversations that were there."""
         when = at.isoformat(timespec="seconds")
-        self._add([{"at": when, "condensed": period} for period in periods])
+        self._add(
+            [
+                {"at": when, "condensed": period, **({} if seen is None else {"of": list(seen)})}
+                for period, seen in periods.items()
+            ]
+        )
         if pruned:
             self._add([{"at": when, "pruned": True}])
 
     def _lines(self) -> list[dict[str, Any]]:
-        if not (self._home.private / _FILE).exists():
-            self._add(list(self._told_by_commits()))
+        self._ask_commits()
         return self._record.lines()
+
+    def _ask_commits(self) -> None:
+        file, head = self._home.private / _SEEN, self._git.head() if self._git.directory.is_dir() else None
+        is_there = (self._home.private / _FILE).exists()
+        seen = file.read_text().strip() if is_there and file.exists() else ""
+        if head is None or seen == head:
+            return
+        since = seen if seen and self._git.resolve(seen) else ""
+        known = {_said(line) for line in self._record.lines()}
+        self._add([line for line in self._told_by_commits(since) if _said(line) not in known])
+        files.replace(file, head.encode())
 
     def _add(self, lines: list[dict[str, Any]]) -> None:
         with self._record.adding() as add:
             for line in lines:
                 add(line)
 
-    def _told_by_commits(self) -> Iterator[dict[str, Any]]:
-        if not self._git.directory.is_dir() or self._git.head() is None:
-            return
+    def _told_by_commits(self, since: str) -> Iterator[dict[str, Any]]:
         form = f"--format=at: %cI%n%(trailers:key={LEARNED},key={CONDENSED})"
-        told = self._git.run("log", "--reverse", form, timeout=300).decode("utf-8", "replace")
+        which = f"{since}..HEAD" if since else "HEAD"
+        told = self._git.run("log", "--reverse", form, which, timeout=300).decode("utf-8", "replace")
         at = ""
         for line in told.splitlines():
             key, _, value = line.partition(": ")
@@ -93,6 +123,12 @@ class Runs:
 
 def learned_trailer(run: Run) -> str:
     return f"{LEARNED}: {run.transcript} {run.sha256} {','.join(run.extractors)}"
+
+
+def _said(line: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a line tells, whenever it was."""
+    run = _run(line)
+    return (*run[:2], *run.extractors) if run is not None else (str(line.get("condensed", "")),)
 
 
 def _dated(line: Mapping[str, Any], key: str) -> tuple[str, datetime]:

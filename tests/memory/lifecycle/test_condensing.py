@@ -76,6 +76,38 @@ def test_a_conversation_that_ends_after_the_condensation_is_taken_in(life: Life)
     assert "Noor" in life.text(JOURNAL)
 
 
+def test_a_conversation_that_was_sealed_or_brought_later_is_taken_in_though_it_ended_before(
+    life: Life,
+) -> None:
+    life.talk(DECIDED)
+    life.now = datetime(2026, 3, 2, 23, 1, tzinfo=UTC)
+    condense_due(life.memory)
+    life.now = datetime(2026, 3, 2, 15, tzinfo=UTC)
+    life.talk("We agreed that Noor gets the key for the shop in April.")
+    life.now = datetime(2026, 3, 3, 9, tzinfo=UTC)
+    assert condense_due(life.memory).periods == ("day 2026-03-02",)
+    assert "Noor" in life.text(JOURNAL)
+    life.pass_time(minutes=1)
+    assert condense_due(life.memory).periods == ()
+
+
+def test_what_another_machine_learned_and_condensed_is_known_after_a_pull(life: Life, tmp_path: Path) -> None:
+    other = Life(tmp_path / "other", life.now)
+    subprocess.run(["cp", "-r", str(life.root), str(other.root)], check=True)
+    trust(Home(other.root))
+    assert run_all(other.memory).summed is not None  # it has its own record from now on
+    life.talk(DECIDED)
+    life.now = datetime(2026, 3, 2, 23, 30, tzinfo=UTC)
+    run_all(life.memory)
+    (life.root / MEMORY).write_text(life.text().replace(life.lines()[-1] + "\n", ""))  # not so
+    life.memory.commit()
+    other.now = life.now + timedelta(days=1)
+    subprocess.run(["git", "-C", str(other.root), "pull", "-q", str(life.root)], check=True)
+    assert condense_due(other.memory).periods == ()
+    assert learn_pending(other.memory).added == ()
+    assert DECIDED not in other.text()
+
+
 def test_a_dry_run_shows_what_would_be_and_does_nothing(life: Life, git_log: GitLog) -> None:
     life.talk(DECIDED)
     life.pass_time(days=1)
