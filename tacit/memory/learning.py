@@ -155,6 +155,8 @@ def keep(memory: Memory, changes: Sequence[Change], run: Run) -> Learnt:
         changes = list(placed(memory, changes, lambda path: read_note(memory, path)))
         own = [change for change in changes if policy_of(memory.config, change) == "auto"]
         others = [change for change in changes if policy_of(memory.config, change) != "auto"]
+        if memory.config.git.auto_commit:
+            memory.commit_theirs(list(dict.fromkeys(change.path for change in own)))
         done, full = _written(memory, own)
         drafts = [*drafts_of(memory, others), *drafts_of(memory, full, FULL)]
         drafts += [

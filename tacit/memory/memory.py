@@ -98,7 +98,7 @@ class Memory:
         self.git = Git(home.root)
         self.history = History(home, self.git, self._moment)
         self._committer = Committer(home, self.git, self._moment, _memory_limits(config))
-        self.commit_paths = self._committer.commit_paths
+        self.commit_paths, self.commit_theirs = self._committer.commit_paths, self._committer.commit_theirs
         self.runs, self.reviews = Runs(home, self.git), Reviews(home)
         self.zone, self._now = zone, now  # zone None: the machine's own
         self.seals_idle = True  # False: somebody in this process does, by a clock that nobody can set

@@ -258,6 +258,8 @@ def _refuse_approver(memory: Memory, draft: Draft, edits: list[Edit], by: str) -
 def put(memory: Memory, edits: list[Edit]) -> None:
     """Each note as it becomes, if it is still what it was. Call it with the home's lock."""
     tree = files.Tree(memory.home.root)
+    if memory.config.git.auto_commit:
+        memory.commit_theirs([edit.path for edit in edits if edit.old is not None])
     # What comes is written before anything goes, from a note or with it: a crash between leaves it twice,
     # never not at all.
     for one in sorted(edits, key=lambda edit: (edit.new is None, not edit.path.startswith("archive/"))):

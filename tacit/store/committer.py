@@ -222,23 +222,38 @@ class Committer:
             self._work.settle()
             if why := self.waits_for():
                 return Outcome(waiting=why)
-            found = self.note_changes()
-            self._store_large(found.changes)
-            branch = self._git.branch() or ""
-            touched = self._touched()
-            planned = []
-            for kind in ("identity", "memory", "maintenance", "explore", "extract"):
-                edits = [edit for edit in found.edits if commit_message.kind_of(edit.path, branch) == kind]
-                if edits:
-                    sessions = sorted({touched[edit.path] for edit in edits if edit.path in touched})
-                    message = compose(kind, edits, sessions)
-                    planned.append(
-                        Planned(message, [found.changes[edit.path] for edit in edits], self._now())
-                    )
-            commits = self._commit(planned)
-            if commits:
-                self._forget_touched(found.changes)
-            return Outcome(tuple(commits), left=found.left)
+            return self._commit_changes(self.note_changes(), compose)
+
+    def commit_theirs(self, paths: Sequence[str]) -> Outcome:
+        """What somebody changed in these notes before we do, in a commit of its own: who takes back ours
+        keeps theirs. Call it with the home's lock."""
+        if not paths or self.waits_for() or not self._differ(paths):
+            return Outcome()
+        self._work.settle()
+        found = self.note_changes()
+        changes = {path: change for path, change in found.changes.items() if path in paths}
+        edits = tuple(edit for edit in found.edits if edit.path in paths)
+        return self._commit_changes(NoteChanges(edits, changes, ()), commit_message.compose)
+
+    def _differ(self, paths: Sequence[str]) -> bool:
+        kept = self._git.tree("HEAD", *paths) if self._git.head() else {}
+        return any(self._change(path, kept.get(path)) is not None for path in paths)
+
+    def _commit_changes(self, found: NoteChanges, compose: Callable[..., str]) -> Outcome:
+        self._store_large(found.changes)
+        branch = self._git.branch() or ""
+        touched = self._touched()
+        planned = []
+        for kind in ("identity", "memory", "maintenance", "explore", "extract"):
+            edits = [edit for edit in found.edits if commit_message.kind_of(edit.path, branch) == kind]
+            if edits:
+                sessions = sorted({touched[edit.path] for edit in edits if edit.path in touched})
+                message = compose(kind, edits, sessions)
+                planned.append(Planned(message, [found.changes[edit.path] for edit in edits], self._now()))
+        commits = self._commit(planned)
+        if commits:
+            self._forget_touched(found.changes)
+        return Outcome(tuple(commits), left=found.left)
 
     def commit_paths(self, message: str, paths: Sequence[str], about: datetime | None = None) -> Outcome:
         """One commit of these notes as they are on disk. What the user staged is left to the user. Call it

@@ -306,6 +306,21 @@ def test_a_page_that_is_summed_up_and_archived_in_one_run_is_archived_with_its_s
     assert not (life.root / JOURNAL).exists()
 
 
+def test_who_takes_back_a_run_keeps_what_was_written_by_hand_before_it(life: Life, git_log: GitLog) -> None:
+    page = life.root / JOURNAL
+    page.write_text("## 2026-03-02\n\nFirst words.\n")
+    (life.root / MEMORY).write_text(life.text() + "\nMy own words.\n")
+    life.talk(DECIDED)
+    learnt = learn_pending(life.memory).commits
+    page.write_text(page.read_text() + "More of my own words.\n")
+    life.now = datetime(2026, 3, 2, 23, 1, tzinfo=UTC)
+    for commit in (*condense_due(life.memory).commits, *learnt):
+        life.memory.history.undo(commit)
+    assert "1,215" not in life.text() + page.read_text()
+    assert "My own words." in life.text()
+    assert "More of my own words." in page.read_text()
+
+
 def test_what_a_hand_edit_kept_in_memory_is_not_archived(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     life.set("review: {memory: auto}")
     overfull(life)
