@@ -154,11 +154,12 @@ def _heards(memory: Memory, paths: Iterable[str]) -> list[Heard]:
 def _home(memory: Memory, *, wants_uses: bool) -> Home:
     tree = files.Tree(memory.home.root)
     paths = [path for path in tree.files(*_NOTES) if path.endswith(".md")]
+    rolled = memory.runs.summed_up()
     if not wants_uses:
-        return Home(_reader(memory), paths)
+        return Home(_reader(memory), paths, rolled=rolled)
     texts = {path: notes.decode(tree.read(path)) for path in _linking(memory, tree)}
     changed = {path: day for path, day in _changed(memory).items() if path in texts}
-    return Home(_reader(memory), paths, changed, *_references(texts))
+    return Home(_reader(memory), paths, changed, *_references(texts), rolled)
 
 
 def _linking(memory: Memory, tree: files.Tree) -> list[str]:
@@ -321,7 +322,7 @@ def _done(memory: Memory, made: Condensed, sealed: Mapping[str, Sequence[str]], 
         paths = [edit.path for edit in edits]
         paths += [*map(memory.reviews.path_of, kept), *([REVIEWED] if kept else [])]
         commits = _commit(memory, made.periods, paths)
-    done = {str(one): sealed.get(one.name) if one.kind == "day" else None for one in made.periods}
+    done = {str(one): sealed.get(one.name, made.rolled.get(one.name)) for one in made.periods}
     memory.runs.condense(done, memory.moment(), pruned=pruned)
     return Summed(edits=tuple(edits), drafts=tuple(kept), commits=commits)
 

@@ -110,8 +110,8 @@ def rebase(memory: Memory, name: str, by: str) -> Draft:
         base = memory.git.blobs([draft.blob]).get(draft.blob) if draft.blob else None
         if now is None or base is None or files.digest(base) != draft.base:
             raise DraftRefused(
-                f"What {draft.id} was made for is not known any more. Reject it, and it is proposed anew: "
-                f"tacit review reject {draft.id}"
+                f"What {draft.id} was made for is not known any more. Take what you want of it into "
+                f"{draft.target} yourself, then: tacit review reject {draft.id}"
             )
         merged = _merged(memory, draft, notes.decode(now), notes.decode(base))
         new = replace(draft, body=merged, base=files.digest(now), blob=memory.git.blob_name(now))

@@ -55,8 +55,8 @@ class Runs:
         return dict(_dated(line, "condensed") for line in self._lines() if "condensed" in line)
 
     def summed_up(self) -> dict[str, frozenset[str]]:
-        """The conversations that the summary of a day has seen; days of which only a commit tells are not
-        among them."""
+        """The conversations that the summary of a day has seen, and the lines that the rollup of a week has.
+        Periods of which only a commit tells are not among them."""
         found: dict[str, frozenset[str]] = {}
         for line in self._lines():
             if "condensed" in line and isinstance(line.get("of"), list):
@@ -75,7 +75,7 @@ class Runs:
     def condense(
         self, periods: Mapping[str, Sequence[str] | None], at: datetime, *, pruned: bool = False
     ) -> None:
-        """`periods`: of a day also the conversations that were there."""
+        """`periods`: with what was there, of days and weeks."""
         when = at.isoformat(timespec="seconds")
         self._add(
             [

@@ -43,6 +43,7 @@ class Home:
     changed: Mapping[str, date] = field(default_factory=dict)  # the day of a note's last change
     references: Mapping[str, int] = field(default_factory=dict)  # how many notes and conversations name it
     linked: Collection[str] = ()  # notes that a person wrote a link to
+    rolled: Mapping[str, Collection[str]] = field(default_factory=dict)  # lines that a week has looked at
 
 
 class Condensed(NamedTuple):
@@ -53,6 +54,7 @@ class Condensed(NamedTuple):
     periods: tuple[Period, ...]  # that are done with this
     sessions: Mapping[str, tuple[str, ...]]  # by journal page: the sessions that its summary has seen
     notes: tuple[str, ...]  # for whoever reviews it or reads the log
+    rolled: Mapping[str, tuple[str, ...]] = {}  # by week: the lines that were looked at, by their tokens
 
 
 def plan(
@@ -96,6 +98,7 @@ class _Run:
         self._moves: list[Move] = []
         self._sessions: dict[str, tuple[str, ...]] = {}
         self._notes: list[str] = []
+        self._rolled: dict[str, tuple[str, ...]] = {}
 
     def result(self, periods: Iterable[Period]) -> Condensed:
         return Condensed(
@@ -106,6 +109,7 @@ class _Run:
             tuple(periods),
             self._sessions,
             tuple(self._notes),
+            self._rolled,
         )
 
     # Steps
@@ -136,8 +140,10 @@ class _Run:
             archive=self._proposed(archive_page(self._now)),
             elsewhere=self._texts(filter(_ELSEWHERE.fullmatch, self._home.paths)),
             ask=self._ask,
+            seen=self._home.rolled.get(str(period), ()),
         )
         self._untrusted += found.untrusted
+        self._rolled[period.name] = found.seen
         self._note(period, found.notes)
         self._rewrite(found.rewrites)
 

@@ -11,8 +11,9 @@ What must stay true:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from tacit.lifecycle.apply import MEMORY, Line, with_lines
@@ -59,6 +60,7 @@ class RolledUp(NamedTuple):
     rewrites: tuple[Rewrite, ...]  # MEMORY.md, and the archive page where something had to go
     untrusted: tuple[Change, ...]  # decisions and lessons by the word of others: for review
     notes: tuple[str, ...]
+    seen: tuple[str, ...] = ()  # tokens of the lines that were looked at
 
 
 class Found(NamedTuple):
@@ -90,12 +92,34 @@ def weekly_rollup(
     archive: str | None = None,
     elsewhere: Mapping[str, str] | None = None,
     ask: Ask | None = None,
+    seen: Collection[str] = (),
 ) -> RolledUp:
     """`pages` are the journal pages of the week by their paths; `elsewhere` other notes that may say it
-    already; `archive` the page for what has to go."""
-    found = [one for path, text in sorted(pages.items()) for one in found_in(path, text)]
+    already; `archive` the page for what has to go; `seen` what was looked at when the week was rolled up
+    before: somebody decided on that."""
+    there = [one for path, text in sorted(pages.items()) for one in found_in(path, text)]
+    found = [one for one in there if token_of(one.text) not in seen]
+    rolled = _rolled_up(found, memory, week, cap, now, archive, elsewhere or {}, ask)
+    return rolled._replace(seen=tuple(dict.fromkeys(token_of(one.text) for one in there)))
+
+
+def token_of(text: str) -> str:
+    """A line, short, for remembering that it was looked at."""
+    return sha256(fold(text).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def _rolled_up(
+    found: Sequence[Found],
+    memory: str | None,
+    week: str,
+    cap: int,
+    now: datetime,
+    archive: str | None,
+    elsewhere: Mapping[str, str],
+    ask: Ask | None,
+) -> RolledUp:
     old = memory if memory is not None else ""
-    new = _unknown(found, old, (elsewhere or {}).values())
+    new = _unknown(found, old, elsewhere.values())
     own = [one for one in new if is_trusted(one.trust)]
     edit = _by_model(old, own, ask) if ask is not None else _by_rules(old, own)
     text = _edited(memory, edit, now)
@@ -109,7 +133,7 @@ def weekly_rollup(
     sources = tuple(dict.fromkeys(source for one in edit.added for source in one.sources))
     trust = lowest((*(one.trust for one in edit.added), "owner"))
     whole = Rewrite(MEMORY, memory, text, CATEGORY, reason, sources, trust)
-    return _within(whole, RolledUp((), others, edit.notes), cap, now, archive, elsewhere or {}, ask)
+    return _within(whole, RolledUp((), others, edit.notes), cap, now, archive, elsewhere, ask)
 
 
 def found_in(path: str, page: str) -> list[Found]:

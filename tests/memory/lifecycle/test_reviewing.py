@@ -245,3 +245,20 @@ def test_a_policy_that_became_stricter_holds_for_drafts_that_wait(life: Life) ->
     life.set("review: {decisions: owner, approvers: [Ines]}")
     with pytest.raises(DraftRefused, match="may not approve"):
         reviewing.approve(life.memory, draft.id, "guest")
+
+
+def test_what_was_rejected_of_a_week_does_not_come_back_with_a_late_conversation(life: Life) -> None:
+    page = life.root / "knowledge/journal/2026-03-02.md"
+    page.write_text("## 2026-03-02\n\n- We decided to stay with Zahlfix until the new year.\n")
+    life.talk("Hello there, how are things in the workshop?")
+    life.now = datetime(2026, 3, 8, 23, 30, tzinfo=UTC)
+    run_all(life.memory)
+    (draft,) = [one for one in life.memory.reviews.waiting() if one.target == MEMORY]
+    reviewing.reject(life.memory, draft.id, "ines", "not so")
+    page.write_text(page.read_text() + "- We decided to close on Mondays.\n")
+    life.talk("And how are things in the garden?")
+    life.pass_time(days=1)
+    run_all(life.memory)
+    (draft,) = [one for one in life.memory.reviews.waiting() if one.target == MEMORY]
+    assert "Zahlfix" not in draft.body
+    assert "Mondays" in draft.body
