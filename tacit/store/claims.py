@@ -18,21 +18,32 @@ def claim(home: Home, git: Git, remote: str | None, names: list[str]) -> tuple[l
     if remote is None:
         return names, ""
     mine: list[str] = []
+    owner = machine(home)
+    there = git.claims(
+        remote
+    )  # one question for all: what others claimed is due here till their commits come
+    if isinstance(there, str):
+        return mine, _unasked(remote, there)
     for name in names:
-        answer = git.claim(remote, name.replace(" ", "/"), machine(home))
+        ref = name.replace(" ", "/")
+        answer: bool | str = there.get(ref) == git.blob_name(owner.encode())
+        if ref not in there:
+            answer = git.claim(remote, ref, owner)
         if isinstance(answer, str):
-            return mine, f"{remote} could not be asked whether another machine does it: {answer}"
-        if answer:
-            mine.append(name)
+            return mine, _unasked(remote, answer)
+        mine += [name] if answer else []
     return mine, ""
+
+
+def _unasked(remote: str, why: str) -> str:
+    return f"{remote} could not be asked whether another machine does it: {why}"
 
 
 def machine(home: Home) -> str:
     """A name of this copy of the home, made once."""
-    file = home.private / "machine"
     try:
-        return file.read_text().strip()
+        return home.machine.read_text().strip()
     except FileNotFoundError:
         files.make_directories(home.private)
-        files.replace(file, f"{secrets.token_hex(8)}\n".encode())
+        files.replace(home.machine, f"{secrets.token_hex(8)}\n".encode())
         return machine(home)

@@ -82,6 +82,7 @@ _ENVIRONMENT = {
     "GIT_ASKPASS": "true",
     "LC_ALL": "C",
 }
+_CLAIMS = "refs/tacit/claims/"
 _PLACES = (
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -622,14 +623,21 @@ class Git:
     def claim(self, remote: str, name: str, owner: str) -> bool | str:
         """Say on the remote that something is ours to do: a ref that only one can make. True: it is ours, now
         or from before; False: somebody else's; in words: it could not be asked."""
-        ref = f"refs/tacit/claims/{name}"
+        ref = f"{_CLAIMS}{name}"
         blob = self.run("hash-object", "-w", "--stdin", stdin=owner.encode()).decode().strip()
         # The empty expectation: the push is refused where the ref is there.
         said = self._go_out("push", "--quiet", f"--force-with-lease={ref}:", "--", remote, f"{blob}:{ref}")
         if not said:
             return True
-        there, _ = self._ask_out("ls-remote", "--", remote, ref)
-        return there.split()[0] == blob if there.strip() else said
+        there = self.claims(remote)
+        return said if isinstance(there, str) or name not in there else there[name] == blob
+
+    def claims(self, remote: str) -> dict[str, str] | str:
+        """What is claimed on the remote, with the blob that names the owner; in words: it could not be
+        asked."""
+        told, wrong = self._ask_out("ls-remote", "--", remote, f"{_CLAIMS}*")
+        rows = (line.split("\t") for line in told.splitlines())
+        return wrong or {row[1].removeprefix(_CLAIMS): row[0] for row in rows if len(row) == 2}
 
     def _moving_tags(self) -> list[str]:
         """Tags of a day or week that may not be over, as refspecs that leave them out: they still move with

@@ -43,6 +43,11 @@ class Home:
         return self.root / CONFIG
 
     @property
+    def machine(self) -> Path:
+        """The name by which this copy of the home claims work on a shared remote."""
+        return self.private / "machine"
+
+    @property
     def trust(self) -> Path:
         """Made by `tacit init` on this machine, never carried by git: a cloned home is foreign without it."""
         return self.private / "trusted"

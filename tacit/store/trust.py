@@ -31,6 +31,7 @@ def trust(home: Home) -> None:
     """Only `tacit init` calls this. What is trusted already stays as it is."""
     if is_trusted(home):
         return
+    home.machine.unlink(missing_ok=True)  # a copy of a home is another machine from now on
     word = secrets.token_hex(16)
     files.replace(_word_file(home), f"{word}\n".encode())
     files.replace(home.trust, f"{_fitting(home, word)}\n".encode())

@@ -12,6 +12,7 @@ from tacit.lifecycle.condense.plan import plan
 from tacit.memory.condensing import condense, due_periods
 from tacit.memory.learning import learn_pending
 from tacit.memory.lifecycle import condense_due, run_all
+from tacit.store.claims import machine
 from tacit.store.home import Home
 from tacit.store.trust import trust
 from tests.conftest import GitLog
@@ -239,10 +240,10 @@ def test_two_machines_with_one_remote_condense_a_day_once(life: Life, tmp_path: 
     life.set(f"git: {{auto_push: true, remote: '{remote}'}}")
     life.talk(DECIDED)
     life.memory.commit()
+    machine(Home(life.root))  # made when it first condenses, and then copied along
     other = Life(tmp_path / "other", life.now)
     subprocess.run(["cp", "-r", str(life.root), str(other.root)], check=True)
     trust(Home(other.root))
-    (other.root / ".tacit/machine").unlink(missing_ok=True)
     for one in (life, other):
         one.now = datetime(2026, 3, 2, 23, 30, tzinfo=UTC)
     assert condense_due(life.memory).periods == ("day 2026-03-02",)
