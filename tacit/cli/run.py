@@ -21,9 +21,11 @@ from dataclasses import asdict
 from tacit.app import open_home
 from tacit.cli import output
 from tacit.cli.dispatch import home_option, json_option, quiet_option
+from tacit.errors import Busy, TacitError
 from tacit.memory import Memory, Worked, reviewing
-from tacit.memory.condensing import Summed, condense, due_periods
+from tacit.memory.condensing import Summed, condense, due_periods, prune_is_due
 from tacit.memory.learning import Learnt, Would, learn_pending, would_learn
+from tacit.model.review import Draft
 
 WORK = ("commit", "extract", "condense", "prune", "archive", "all")
 
@@ -45,9 +47,14 @@ def run(options: argparse.Namespace) -> int:
     memory = open_home(options.home, recover=False)
     if options.dry_run:
         return _dry_run(memory, options)
-    if options.what in ("commit", "all") and options.if_due and not memory.commit_due():
+    if options.what == "commit" and options.if_due and not memory.commit_due():
         return _tell(memory, memory.recover(), options)
-    return _tell(memory, _worked(memory, options), options)
+    try:
+        return _tell(memory, _worked(memory, options), options)
+    except Busy:
+        if not options.if_due:
+            raise
+        return 0  # cron comes again, and whoever is at it does the same
 
 
 def _worked(memory: Memory, options: argparse.Namespace) -> Worked:
@@ -55,7 +62,7 @@ def _worked(memory: Memory, options: argparse.Namespace) -> Worked:
     if what == "commit":
         return memory.commit()
     if what == "all":
-        return memory.work()
+        return memory.work(if_due=options.if_due)
     if what == "extract":
         with output.progress("learning", quiet=options.quiet or options.json) as tick:
             learnt = learn_pending(memory, tick=tick, again=not options.if_due)
@@ -75,9 +82,9 @@ def _dry_run(memory: Memory, options: argparse.Namespace) -> int:
     summed = Summed()
     if what not in ("commit", "extract"):
         periods = due_periods(memory) if what in ("condense", "all") else []
-        summed = condense(
-            memory, periods, prune=what in ("prune", "all"), archive=what in ("archive", "all"), dry_run=True
-        )
+        by_schedule = what == "all" and prune_is_due(memory)
+        prune, archive = what == "prune" or by_schedule, what == "archive" or by_schedule
+        summed = condense(memory, periods, prune=prune, archive=archive, dry_run=True)
     left = memory.note_changes().left if what in ("commit", "all") else ()
     if options.json:
         output.dump({
@@ -96,11 +103,20 @@ def _dry_run(memory: Memory, options: argparse.Namespace) -> int:
     )
     if diff := reviewing.diff_of(list(summed.edits)):
         output.say(diff)
-    output.table(("would propose", one.category, one.target or "lines", one.reason) for one in summed.drafts)
+    for draft in summed.drafts:
+        output.say(f"would propose ({draft.category}): {draft.reason}\n{_proposed(memory, draft)}\n")
     output.problems(left)
     if not (commits or learn.changes or summed.edits or summed.drafts):
         output.say("Nothing to commit." if what == "commit" else "Nothing to do.")
     return 0
+
+
+def _proposed(memory: Memory, draft: Draft) -> str:
+    """What approving it would change."""
+    try:
+        return reviewing.diff_of(reviewing.edits_of(memory, draft))
+    except TacitError as error:
+        return str(error)
 
 
 def _would_commit(memory: Memory) -> list[tuple[str, str]]:
@@ -156,7 +172,8 @@ def _say(done: Worked) -> None:
     output.table(("tag", name) for name in done.tags)
     output.table(("deleted branch", name) for name in done.branches)
     if done.waiting:
-        output.say(f"Not done: {done.waiting}." if done.summed else f"Not committed: {done.waiting}.")
+        is_summed = done.summed is not None and done.summed.waiting == done.waiting
+        output.say(f"{'Not condensed' if is_summed else 'Not committed'}: {done.waiting}.")
     elif not done.changed and not _proposes(done) and not (done.learnt and done.learnt.failed):
         output.say("Nothing to do.")
 

@@ -15,18 +15,20 @@ if TYPE_CHECKING:
     from tacit.memory.memory import Memory
 
 
-def run_all(memory: Memory) -> Worked:
-    """A second call with nothing new changes nothing."""
-    first = memory.commit()
+def run_all(memory: Memory, *, if_due: bool = False) -> Worked:
+    """A second call with nothing new changes nothing. `if_due`: notes are committed where that is due."""
+    commit = memory.recover if if_due and not memory.commit_due() else memory.commit
+    first = commit()
     learnt = learn_pending(memory)
     learnt = replace(learnt, drafts=(*learnt.drafts, *take_offers(memory)))
     summed = condense_due(memory)
-    last = memory.commit()
+    last = commit()
     return replace(
         last,
         sealed=(*first.sealed, *last.sealed),
         commits=(*first.commits, *learnt.commits, *summed.commits, *last.commits),
         tags=tuple(dict.fromkeys((*first.tags, *last.tags))),
+        waiting=last.waiting or summed.waiting,
         branches=(*first.branches, *last.branches),
         problems=tuple(dict.fromkeys((*first.problems, *last.problems))),
         learnt=learnt,

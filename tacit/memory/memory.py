@@ -260,11 +260,12 @@ class Memory:
         outcome = self._commit_sessions(pending, asked=asked)
         return Worked(tuple(sealed), outcome.commits, waiting=outcome.waiting, problems=tuple(problems))
 
-    def work(self) -> Worked:
-        """Everything that is due now: commit, learn from conversations, condense, prune, archive, commit."""
+    def work(self, *, if_due: bool = False) -> Worked:
+        """Everything that is due now: commit, learn from conversations, condense, prune, archive, commit.
+        `if_due`: notes are committed only where the interval has passed."""
         from tacit.memory.lifecycle import run_all  # much of the package; keeping a message needs none of it
 
-        return run_all(self)
+        return run_all(self, if_due=if_due)
 
     def commit(self) -> Worked:
         """Recover, commit changed notes, tag the day, prune explored branches, and push where that is

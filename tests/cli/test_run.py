@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tacit.memory import Memory
+from tacit.store import files
 
 if TYPE_CHECKING:
     from tests.conftest import GitLog, Tacit
@@ -73,7 +74,8 @@ def test_a_dry_run_says_what_would_be_committed_and_changes_nothing(
     assert ran.code == 0
     assert ran.stdout.splitlines() == ["  add     knowledge/a.md", "  remove  knowledge/people/_index.md"]
     assert ran.stderr == "warning: knowledge/link.md: is not a plain file, so it is not committed.\n"
-    assert json.loads(tacit("run", "commit", "--dry-run", "--json").stdout) == {
+    told = json.loads(tacit("run", "commit", "--dry-run", "--json").stdout)
+    assert {name: value for name, value in told.items() if value} == {
         "would_commit": ["knowledge/a.md", "knowledge/people/_index.md"],
         "left": ["knowledge/link.md: is not a plain file, so it is not committed."],
     }
@@ -157,3 +159,48 @@ def test_auto_push_from_the_config_reaches_a_local_repository(home: Path, tacit:
     ran = tacit("run", "commit")
     assert ran.code == 0
     assert f"warning: {remote}: could not be pushed to: " in ran.stderr
+
+
+def talked(memory: Memory, said: str, ago: timedelta) -> None:
+    session = memory.session(started=datetime.now().astimezone() - ago)
+    session.message("user", said)
+    session.end()
+
+
+def test_if_due_condenses_by_its_schedule_though_notes_were_just_committed(
+    home: Path, memory: Memory, tacit: Tacit
+) -> None:
+    talked(memory, "We decided to fire the big plates at 1,215 degrees.", timedelta(days=2))
+    (home / "knowledge/a.md").write_text("x\n")
+    assert tacit("run", "commit").code == 0
+    told = json.loads(tacit("run", "all", "--if-due", "--json").stdout)
+    assert any(period.startswith("day ") for period in told["condensed"]["periods"])
+    assert told["learned"]["added"]
+
+
+def test_cron_says_nothing_where_another_process_is_at_it(home: Path, tacit: Tacit) -> None:
+    with files.locked(home / ".tacit/lifecycle.lock"):
+        assert tacit("run", "all").code != 0
+        ran = tacit("run", "all", "--if-due", "--quiet")
+    assert (ran.code, ran.stdout, ran.stderr) == (0, "", "")
+
+
+def test_a_dry_run_shows_the_diff_of_what_it_would_propose(home: Path, tacit: Tacit) -> None:
+    note = home / "knowledge/memory/MEMORY.md"
+    note.write_text(note.read_text() + "".join(f"- 2026-01-01: entry {n} of many\n" for n in range(210)))
+    said = tacit("run", "prune", "--dry-run").stdout
+    assert "would propose (memory)" in said
+    assert "\n-- 2026-01-01: entry 0 of many\n" in said
+    assert "\n+- 2026-01-01: entry 0 of many\n" in said  # on the page of the archive
+    tacit("run", "prune")
+    assert "would propose" not in tacit("run", "all", "--dry-run").stdout  # it is not Sunday again
+
+
+def test_run_all_says_that_a_remote_could_not_be_asked(home: Path, memory: Memory, tacit: Tacit) -> None:
+    talked(memory, "We decided to fire the big plates at 1,215 degrees.", timedelta(days=2))
+    config = home / "memory-config.yaml"
+    text = config.read_text().replace("auto_push: false", "auto_push: true")
+    config.write_text(text.replace("#remote: null", "remote: /nowhere/at/all.git"))
+    ran = tacit("run", "all")
+    assert ran.code == 1
+    assert "Not condensed: /nowhere/at/all.git could not be asked" in ran.stdout
