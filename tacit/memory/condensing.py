@@ -319,12 +319,20 @@ def _done(memory: Memory, made: Condensed, sealed: Mapping[str, Sequence[str]], 
         edits, drafts = _sorted_out(memory, made)
         put(memory, edits)
         kept = memory.reviews.propose(drafts)
+        _keep_bases(memory, made.rewrites, {draft.target for draft in kept})
         paths = [edit.path for edit in edits]
         paths += [*map(memory.reviews.path_of, kept), *([REVIEWED] if kept else [])]
         commits = _commit(memory, made.periods, paths)
     done = {str(one): sealed.get(one.name, made.rolled.get(one.name)) for one in made.periods}
     memory.runs.condense(done, memory.moment(), pruned=pruned)
     return Summed(edits=tuple(edits), drafts=tuple(kept), commits=commits)
+
+
+def _keep_bases(memory: Memory, rewrites: Sequence[Rewrite], proposed: set[str]) -> None:
+    """A rebase needs what a draft was made for; a MEMORY.md far over its cap is in no commit."""
+    for one in rewrites:
+        if one.path in proposed and one.old is not None:
+            memory.git.keep_blob(notes.encode(one.old))
 
 
 def _commit(memory: Memory, periods: Sequence[Period], paths: Sequence[str]) -> tuple[str, ...]:

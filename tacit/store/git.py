@@ -620,11 +620,15 @@ class Git:
         found = done.stdout.decode("utf-8", "replace")
         return found, (said or f"git {arguments[0]} failed") if done.returncode else ""
 
+    def keep_blob(self, data: bytes) -> str:
+        """Bytes that no commit has need of; git drops them after some weeks."""
+        return self.run("hash-object", "-w", "--no-filters", "--stdin", stdin=data).decode().strip()
+
     def claim(self, remote: str, name: str, owner: str) -> bool | str:
         """Say on the remote that something is ours to do: a ref that only one can make. True: it is ours, now
         or from before; False: somebody else's; in words: it could not be asked."""
         ref = f"{_CLAIMS}{name}"
-        blob = self.run("hash-object", "-w", "--stdin", stdin=owner.encode()).decode().strip()
+        blob = self.keep_blob(owner.encode())
         # The empty expectation: the push is refused where the ref is there.
         said = self._go_out("push", "--quiet", f"--force-with-lease={ref}:", "--", remote, f"{blob}:{ref}")
         if not said:

@@ -262,3 +262,16 @@ def test_what_was_rejected_of_a_week_does_not_come_back_with_a_late_conversation
     (draft,) = [one for one in life.memory.reviews.waiting() if one.target == MEMORY]
     assert "Zahlfix" not in draft.body
     assert "Mondays" in draft.body
+
+
+def test_a_draft_for_a_memory_that_is_too_long_to_be_committed_can_be_rebased(life: Life) -> None:
+    note = life.root / MEMORY
+    note.write_text(note.read_text() + "".join(f"- 2026-01-01: entry {n} of many\n" for n in range(250)))
+    run_all(life.memory)
+    (draft,) = life.memory.reviews.waiting()
+    note.write_text(note.read_text() + "- 2026-03-02: by hand\n")
+    reviewing.rebase(life.memory, draft.id, "ines")
+    reviewing.approve(life.memory, draft.id, "ines")
+    assert "by hand" in life.text()
+    assert lines_of(life.text()) <= 200
+    assert {(life.text() + archived_text(life)).count(f"entry {n} of many") for n in range(250)} == {1}
