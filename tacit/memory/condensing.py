@@ -69,9 +69,16 @@ def prune_is_due(memory: Memory) -> bool:
 
 
 def condense(
-    memory: Memory, periods: Sequence[Period], *, prune: bool, archive: bool, dry_run: bool = False
+    memory: Memory,
+    periods: Sequence[Period],
+    *,
+    prune: bool,
+    archive: bool,
+    dry_run: bool = False,
+    heards: Mapping[str, Sequence[Heard]] | None = None,
 ) -> Summed:
-    """These periods and steps. `dry_run`: only what would be done."""
+    """These periods and steps. `dry_run`: only what would be done. `heards`: conversations by their day, from
+    who has heard them already."""
     with files.locked(memory.home.private / "lifecycle.lock", 0.5):
         mine, waiting = list(periods), ""
         if not dry_run and periods and memory.config.git.auto_push:
@@ -80,7 +87,9 @@ def condense(
         if not (mine or prune or archive):
             return Summed(waiting=waiting)
         sealed = {period.name: _sealed(memory, period.name) for period in mine if period.kind == "day"}
-        made = _planned(memory, mine, sealed, prune=prune, archive=archive)
+        if heards is None:
+            heards = {day: _heards(memory, paths) for day, paths in sorted(sealed.items())}
+        made = _planned(memory, mine, heards, prune=prune, archive=archive)
         done = _would(memory, made) if dry_run else _done(memory, made, sealed, pruned=prune or archive)
         return replace(done, periods=tuple(map(str, made.periods)), notes=made.notes, waiting=waiting)
 
@@ -109,7 +118,7 @@ def _days(memory: Memory) -> dict[str, datetime]:
 def _planned(
     memory: Memory,
     periods: Sequence[Period],
-    sealed: Mapping[str, Sequence[str]],
+    heards: Mapping[str, Sequence[Heard]],
     *,
     prune: bool,
     archive: bool,
@@ -117,7 +126,7 @@ def _planned(
     looks_back = archive or any(period.kind == "month" for period in periods)
     return plan(
         _home(memory, wants_uses=looks_back),
-        {day: _heards(memory, sealed[day]) for day in sorted(sealed)},
+        heards,
         periods,
         now=wall(memory),
         lifecycle=memory.config.lifecycle,

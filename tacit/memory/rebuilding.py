@@ -22,6 +22,7 @@ from tacit.lifecycle.anew import DAY, Gone, Learned, in_old_order, stripped
 from tacit.lifecycle.archive import JOURNAL, prune_journals
 from tacit.lifecycle.calendar import Period
 from tacit.lifecycle.condense.day import page_of
+from tacit.lifecycle.condense.week import found_in, token_of
 from tacit.lifecycle.extractors.registry import chosen
 from tacit.lifecycle.hearing import Given
 from tacit.lifecycle.learn import learn
@@ -36,7 +37,7 @@ from tacit.memory.pages import Pages
 from tacit.memory.placing import placed
 from tacit.memory.policies import policy_of
 from tacit.memory.schedules import wall
-from tacit.model.changes import Change, is_trusted
+from tacit.model.changes import Change, Heard, is_trusted
 from tacit.model.review import Draft
 from tacit.store import files, transcripts
 from tacit.store.generated import REBUILT, marked_in, removed
@@ -159,11 +160,12 @@ class _Replay:
             if done - kept >= EVERY:
                 self._checkpoint(done)
                 kept = done
+            heards = []
             for path in some:
-                self._learn(path)
+                heards += self._learn(path)
                 done += 1
                 tick(done, len(self._transcripts))
-            self._sum_up(day)
+            self._sum_up(day, heards)
         return self._finish()
 
     # ------------------------------------------------------------ what there is
@@ -276,12 +278,13 @@ class _Replay:
 
     # ------------------------------------------------------------ one conversation
 
-    def _learn(self, path: str) -> None:
+    def _learn(self, path: str) -> list[Heard]:
+        """Returns it as it was heard; nothing where nothing is learned from it."""
         heard = hear(self._anew, path, given=self._given)
         for line in self._later.pop(path, ()):
             self._given.add(line)
         if heard is None:
-            return
+            return []
         learned = learn(heard, self._known, self._extractors, self._ask("extract"))
         self._go_on(learned.failed.values())
         changes = [
@@ -293,6 +296,7 @@ class _Replay:
         full = [change for note, mine in _by_path(own) for change in self._add(note, mine)]
         self._wait([change for change in changes if change not in own])
         self._wait(full, FULL)
+        return [heard]
 
     def _add(self, path: str, changes: Sequence[Change]) -> Sequence[Change]:
         """Into its note; what has no room there comes back."""
@@ -324,12 +328,13 @@ class _Replay:
 
     # ------------------------------------------------------------ a day, a part, all of it
 
-    def _sum_up(self, day: str) -> None:
+    def _sum_up(self, day: str, heards: Sequence[Heard]) -> None:
         if not self._condenses or day not in self._over:
             return
         page = page_of(day)
         self._pages.flush([page])
-        done = condense(self._anew, [Period("day", day)], prune=False, archive=False)
+        periods = [Period("day", day)]
+        done = condense(self._anew, periods, prune=False, archive=False, heards={day: heards})
         self._go_on(())
         for edit in done.edits:
             self._pages.drop(edit.path)
@@ -361,13 +366,25 @@ class _Replay:
 
     def _finish(self) -> str:
         self._settle()
-        if self._condenses and self._weeks:
-            condense(self._anew, self._weeks, prune=False, archive=False)
-            self._go_on(())
+        self._roll_up()
         self._archive()
         self._reorder()
         last = self._transcripts[-1] if self._transcripts else ""
         return self._place.commit(f"{REBUILT}regenerated knowledge with {self._place.name}", last, self._when)
+
+    def _roll_up(self) -> None:
+        """Into MEMORY.md what the journal says now. What it said before was looked at in its time."""
+        if not self._condenses or not self._weeks:
+            return
+        seen = {str(week): [*map(token_of, self._said_in(week))] for week in self._weeks}
+        self._anew.runs.condense(seen, self._when)
+        condense(self._anew, self._weeks, prune=False, archive=False)
+        self._go_on(())
+
+    def _said_in(self, week: Period) -> Iterator[str]:
+        for path in map(page_of, week.days):
+            data = self._notes.get(path) or self._notes.get(f"{_ARCHIVED}{path.removeprefix(JOURNAL)}")
+            yield from (one.text for one in found_in(path, notes.decode(data or b"")))
 
     def _archive(self) -> None:
         """Pages that had left the journal leave it again."""

@@ -419,13 +419,21 @@ class Git:
         return [(key[len("remote.") : -len(".url")], without_secret(url)) for key, _, url in pairs]
 
     def work_trees(self) -> list[Path]:
-        """The linked ones that are there, beside the home itself. Read from files: no process."""
+        """The linked ones that are there, beside the home itself. Read from files: no process. Those that a
+        copied repository names are still the old one's."""
         found = []
         for file in sorted(self.common.glob("worktrees/*/gitdir")):
             place = Path(os.path.join(file.parent, file.read_text().strip())).parent
-            if (place / ".git").is_file():
+            if (place / ".git").is_file() and Git(place).directory.resolve() == file.parent.resolve():
                 found.append(Path(os.path.normpath(place)))
         return found
+
+    def forget_work_tree(self, ending: str) -> None:
+        """What the repository knows of work trees at a place with this ending, also where they are no longer
+        there, or are those of the repository that this one was copied from."""
+        for file in self.common.glob("worktrees/*/gitdir"):
+            if file.read_text().strip().endswith(f"/{ending}/.git"):
+                shutil.rmtree(file.parent)
 
     def add_work_tree(self, place: Path, branch: str, commit: str) -> None:
         """A linked work tree without any file, on a branch that is made, or set back, to the commit."""

@@ -88,11 +88,16 @@ class Rebuild:
     def resume(self) -> str | None:
         """Go on at the last commit of the branch: the last transcript that is in it; None: begin anew."""
         tip = self.tip
-        place = Git(self.root)
-        if tip is None or not (self.root / ".git").is_file() or place.branch() != self.branch:
+        if tip is None or not self._is_ours():
             return None
         self._lay_out(tip)
         return self._git.trailer(tip, _TO)
+
+    def _is_ours(self) -> bool:
+        """Whether the work tree is one of this repository: of a home that was copied it is the old one's."""
+        place = Git(self.root)
+        is_there = (self.root / ".git").is_file() and place.common == self._git.common
+        return is_there and place.branch() == self.branch
 
     def commit(self, subject: str, to: str, when: datetime) -> str:
         """What the files are now, as one more commit of the branch."""
@@ -125,7 +130,7 @@ class Rebuild:
 
     def _take_away(self) -> None:
         shutil.rmtree(self.root, ignore_errors=True)
-        self._git.run("worktree", "prune")
+        self._git.forget_work_tree(self.root.relative_to(self._home.root).as_posix())
 
     def _lay_out(self, commit: str) -> None:
         Git(self.root).read_tree(commit)

@@ -1,4 +1,4 @@
-"""Learning, condensing, archiving and approving with kill -9 at each of their file calls:
+"""Learning, condensing, archiving, approving and adopting a rebuild with kill -9 at each of their file calls:
 `python -m tests.faults.lifecycle [STEP]`.
 
 After the kill and the same command once more, the notes are those of a run that nobody disturbed.
@@ -31,8 +31,12 @@ _DATED = ("updated:", "made:", "line_count:")
 def talked(home: Path) -> None:
     """A home with conversations of three days and a person's work beside them."""
     homes.furnish(home)
+    talk(home, SAID)
+
+
+def talk(home: Path, conversations: Sequence[tuple[str, str]], day: int = 0) -> None:
     memory = tacit.open(home)
-    for number, (said, answer) in enumerate(SAID):
+    for number, (said, answer) in enumerate(conversations, day):
         began = datetime(2026, 3, 2, 10, tzinfo=memory.moment().tzinfo) + timedelta(days=number)
         with memory.session(session_id=f"day{number}", started=began) as session:
             session.message("user", said, at=began)
@@ -61,6 +65,20 @@ def proposed(home: Path) -> None:
     _command(home, "run", "extract")
 
 
+def rebuilt(home: Path) -> None:
+    """Learned by lessons alone, then by decisions too on a branch; and somebody talked since."""
+    homes.furnish(home)
+    config = home / "memory-config.yaml"
+    config.write_text(
+        config.read_text().replace("  #extractors: ", "  extractors: [lessons]\n  #extractors: ")
+    )
+    talk(home, SAID[:2])
+    _command(home, "run", "all")
+    _command(home, "rebuild", "--name", "v2", "--extractors", "decisions,lessons")
+    talk(home, SAID[2:], day=3)
+    _command(home, "run", "all")
+
+
 def _command(home: Path, *arguments: str) -> bytes:
     done = subprocess.run(
         [sys.executable, "-m", "tacit", *arguments, "--home", str(home)],
@@ -87,6 +105,10 @@ def archive(home: Path) -> Sequence[str]:
 def approve(home: Path) -> Sequence[str]:
     names = sorted(file.stem for file in (home / "drafts").glob("*.md"))
     return ("review", "approve", names[0] if names else "gone", "--by", "me")
+
+
+def adopt(home: Path) -> Sequence[str]:
+    return ("adopt-branch", "v2")
 
 
 def notes(home: Path) -> dict[str, list[str]]:
@@ -135,12 +157,15 @@ class _Broken(_States):
             cwd=ROOT,
             capture_output=True,
         )
-        is_done = again.returncode == 2 and b"There is no draft" in again.stderr
+        is_done = again.returncode == 2 and again.stderr.startswith(
+            (b"tacit: There is no draft", b"tacit: There is no rebuild")
+        )
         if again.returncode and not is_done:
             found.append(f"again: {again.returncode}: {(again.stderr + again.stdout).decode()[-300:]}")
         if (now := notes(home)) != expected:
             found.append(f"other notes than undisturbed: {_difference(now, expected)}")
-        marked = [line for lines in now.values() for line in lines if line.rstrip().endswith("-->")]
+        standing = [lines for path, lines in now.items() if not path.startswith("drafts/")]
+        marked = [line for lines in standing for line in lines if line.rstrip().endswith("-->")]
         if twice := [line for line, count in Counter(marked).items() if count > 1]:
             found.append(f"twice: {twice[:2]}")
         if bad := [item.path for item in tacit.open(home).verify() if not item.good]:
@@ -159,6 +184,7 @@ TRIALS = (
     _trial("condense", "tacit run condense", learned, condense),
     _trial("archive", "tacit run archive", learned, archive),
     _trial("approve", "tacit review approve", proposed, approve),
+    _trial("adopt", "tacit adopt-branch", rebuilt, adopt),
 )
 
 

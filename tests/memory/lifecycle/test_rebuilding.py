@@ -322,6 +322,19 @@ def test_a_work_tree_that_somebody_removed_is_made_again(
     assert differences(lived) == []
 
 
+def test_a_home_that_was_copied_while_it_had_a_rebuild_makes_its_own(lived: Life, tmp_path: Path) -> None:
+    anew(lived)
+    shutil.copytree(lived.root, tmp_path / "copy", symlinks=True)
+    copy = Life(tmp_path / "copy", lived.now)
+    copy.talk("We decided to sell the old kiln.")
+    copy.memory.commit()
+    before = snapshot(home_of(lived))
+    anew(copy)
+    assert "old kiln" in (home_of(copy) / MEMORY).read_text()
+    assert snapshot(home_of(lived)) == before
+    assert copy.memory.git.work_trees() == [home_of(copy)]
+
+
 def _kill(done: int, total: int) -> None:
     raise Killed
 
