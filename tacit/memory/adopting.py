@@ -31,8 +31,8 @@ class Adopted(NamedTuple):
 def adopt(memory: Memory, name: str, how: How, tick: Tick = lambda done, total: None) -> Adopted:
     """Take over what was learned anew. What happened since is learned in the same way first."""
     with files.locked(memory.home.private / "lifecycle.lock", 5.0):  # nobody learns meanwhile
-        done = rebuild(memory, name, how, tick)
         place = rebuild_of(memory.home, memory.git, name)
+        done = rebuild(memory, name, how, tick, _half_done(memory, place))
         with place.locked():
             commit, paths = _taken_over(memory, place, done.base)
         _remember(memory, how, done.base)
@@ -45,6 +45,7 @@ def _taken_over(memory: Memory, place: Rebuild, base: str) -> tuple[str, tuple[s
     with files.locked(memory.home.lock):
         if memory.git.head() != base:
             raise Busy(f"Something was committed just now. {_AGAIN}{place.name}")
+        paths = tuple(memory.git.changed_between(base, place.tip or base))
         edits = list(_edits(memory, place, base))
         try:
             put(memory, edits)
@@ -52,9 +53,17 @@ def _taken_over(memory: Memory, place: Rebuild, base: str) -> tuple[str, tuple[s
             raise Busy(
                 f"{error.path} was changed just now. Run: tacit run commit. {_AGAIN}{place.name}"
             ) from None
-        paths = tuple(edit.path for edit in edits)
         commits = memory.commit_paths(_message(place, len(paths)), paths).commits if paths else ()
         return next(iter(commits), ""), paths
+
+
+def _half_done(memory: Memory, place: Rebuild) -> list[str]:
+    """Notes that an adoption which was cut short has written already."""
+    state, tip = place.state(), place.tip
+    if state is None or tip is None or not state.done:
+        return []
+    paths = memory.git.changed_between(state.base, tip)
+    return [path for path in paths if read_note(memory, path) == memory.git.read(tip, path)]
 
 
 def _message(place: Rebuild, count: int) -> str:

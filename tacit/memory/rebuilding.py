@@ -9,7 +9,7 @@ What must stay true:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import groupby
@@ -76,12 +76,19 @@ class Rebuilt:
     was_done: bool = False
 
 
-def rebuild(memory: Memory, name: str, how: How, tick: Tick = lambda done, total: None) -> Rebuilt:
+def rebuild(
+    memory: Memory,
+    name: str,
+    how: How,
+    tick: Tick = lambda done, total: None,
+    taken_over: Collection[str] = (),
+) -> Rebuilt:
     """Learn from all conversations on the branch extract/NAME. Begun before, it goes on where it was; done
-    before, it is brought up to the home as it is now."""
+    before, it is brought up to the home as it is now. `taken_over`: notes that are as the branch has them and
+    need not be committed."""
     place = rebuild_of(memory.home, memory.git, name)
     with place.locked():
-        base = _base(memory)
+        base = _base(memory, taken_over)
         before, wanted = place.state(), State(base, how.settings)
         if before is not None and before.settings != wanted.settings:
             raise UsageError(
@@ -99,9 +106,10 @@ def rebuild(memory: Memory, name: str, how: How, tick: Tick = lambda done, total
         return replay.result(commit)
 
 
-def _base(memory: Memory) -> str:
+def _base(memory: Memory, taken_over: Collection[str]) -> str:
     base = memory.git.head()
-    changed = [*memory.note_changes().changes, *memory.transcripts_to_commit()] if base else []
+    changed = [path for path in memory.note_changes().changes if path not in taken_over] if base else []
+    changed += memory.transcripts_to_commit() if base else []
     if base is None or changed:
         what = f"{changed[0]} is not committed" if changed else "There is no commit yet"
         more = f", nor are {len(changed) - 1} more files" if len(changed) > 1 else ""

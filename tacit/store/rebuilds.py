@@ -133,7 +133,9 @@ class Rebuild:
         self._git.forget_work_tree(self.root.relative_to(self._home.root).as_posix())
 
     def _lay_out(self, commit: str) -> None:
-        Git(self.root).read_tree(commit)
+        place = Git(self.root)
+        (place.directory / "index.lock").unlink(missing_ok=True)  # of a git of ours that was killed
+        place.read_tree(commit)
         checkout.lay_out(self._git, commit, self.root)
         private = Home(self.root).private
         shutil.rmtree(private, ignore_errors=True)

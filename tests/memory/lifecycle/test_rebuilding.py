@@ -421,7 +421,7 @@ def test_a_note_that_is_changed_in_the_last_moment_is_not_overwritten(
     life.memory.commit()
     how = way(life, ("decisions", "lessons"))
 
-    def late(memory: Any, name: str, how: How, tick: Any) -> Rebuilt:
+    def late(memory: Any, name: str, how: How, tick: Any, taken_over: Any) -> Rebuilt:
         done = rebuild(memory, name, how, tick)
         (life.root / MEMORY).write_text(life.text() + "\n- by hand\n")
         return done
