@@ -68,6 +68,7 @@ def words_of(said: Said) -> str:
     return own_words(said.text[:LOOKED_AT])
 
 
+@lru_cache(maxsize=256)  # the extractors read the same turns one after the other
 def own_words(text: str) -> str:
     """What may be read of a turn: no comments, no quotations, no lines that were copied from a note or a
     chat, and nothing from a pasted mail on. Those are somebody else's words, whoever brings them."""
@@ -86,7 +87,6 @@ def sentences_of(said: Said) -> Iterator[str]:
     return iter(_sentences(words_of(said)))
 
 
-# The extractors read the same turns one after the other.
 @lru_cache(maxsize=256)
 def _sentences(text: str) -> tuple[str, ...]:
     return tuple(sentence for sentence in sentences(text) if says_enough(sentence))
@@ -102,6 +102,7 @@ def told_in(said: Said) -> tuple[tuple[Noticed, str], ...]:
     return _told(words_of(said), said.role == "agent")
 
 
+@lru_cache(maxsize=2048)
 def plain(sentence: str) -> str:
     """As wordings are looked for in it: what is quoted or code is not seen."""
     return masked(sentence)
