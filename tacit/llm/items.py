@@ -115,20 +115,21 @@ def items_in(text: str, schema: Schema) -> list[Item]:
 
 def _lists(text: str) -> Iterator[list[Any]]:
     at = 0
+    ends: dict[int, int] = {}
     for _ in range(_PLACES):
         begin = min((place for sign in "{[" if (place := text.find(sign, at)) >= 0), default=-1)
         if begin < 0:
             return
-        value, at = _value(text, begin)
+        value, at = _value(text, begin, ends)
         if isinstance(value, dict) and isinstance(value.get("items"), list):
             yield value["items"]
         elif isinstance(value, list) and all(isinstance(item, dict) for item in value):
             yield value
 
 
-def _value(text: str, begin: int) -> tuple[Any, int]:
+def _value(text: str, begin: int, ends: dict[int, int]) -> tuple[Any, int]:
     """The JSON that begins here, and where it ends; None where there is none."""
-    end = _end(text, begin)
+    end = _end(text, begin, ends)
     if end < 0:  # the answer was cut off
         items = _whole_items(text[begin:])
         return items, begin + 1 if items is None else len(text)
@@ -159,20 +160,24 @@ def _without_commas(text: str) -> str:
     return _COMMA.sub(lambda found: found[1] or "", text)
 
 
-def _end(text: str, begin: int) -> int:
-    """Behind the bracket that closes the first one; -1 where nothing does."""
-    depth = 0
+def _end(text: str, begin: int, ends: dict[int, int]) -> int:
+    """Behind the bracket that closes the first one; -1 where nothing does. `ends` keeps what is found of the
+    others on the way: a hundred thousand open brackets are looked through once."""
+    if begin in ends:
+        return ends[begin]
+    opened: list[int] = []
     for found in _TOKEN.finditer(text, begin):
         sign = found[0]
         if sign == '"':
-            return -1  # a string without an end
+            break  # a string without an end
         if sign in "{[":
-            depth += 1
+            opened.append(found.start())
         elif sign in "}]":
-            depth -= 1
-            if depth == 0:
-                return found.end()
-    return -1
+            ends[opened.pop()] = found.end()
+            if not opened:
+                break
+    ends.update(dict.fromkeys(opened, -1))
+    return ends[begin]
 
 
 _OPENED = re.compile(r'(?:\{\s*"items"\s*:\s*)?\[\s*')
@@ -186,7 +191,7 @@ def _whole_items(text: str) -> list[Any] | None:
         return None
     found: list[Any] = []
     at = opened.end()
-    while text.startswith("{", at) and (end := _end(text, at)) > 0:
+    while text.startswith("{", at) and (end := _end(text, at, {})) > 0:
         item = _loaded(text[at:end])
         if not isinstance(item, dict):
             return None
