@@ -145,7 +145,8 @@ def _full_and(other: Callable[[Gateway], AbstractContextManager[None]], gateway:
 
 
 FAULTS = (
-    Fault("daemon killed", "", _killed),
+    # Another one may be up before the next turn comes, and then no turn tells of it.
+    Fault("daemon killed", "tacit: the daemon ended", _killed),
     Fault("daemon hangs", "", _hung),
     Fault("daemon answers garbage", "", _answering("garbage")),
     Fault("daemon answers 503", "", _answering("503")),
