@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
+from functools import lru_cache
 
 from tacit.lifecycle.cues import Noticed, noticed, possible
 from tacit.lifecycle.named import Names
@@ -64,9 +65,17 @@ def extract(
     return ChangeSet(session_key, session_id, made_at.isoformat(), EXTRACTOR, reason, changes)
 
 
-def told(text: str, *, by_agent: bool = False) -> Iterator[tuple[Noticed, str]]:
+def told(text: str, *, by_agent: bool = False) -> tuple[tuple[Noticed, str], ...]:
     """The sentences of a message that tell something, with what it is."""
-    text = text[:_LOOKED_AT]
+    return _told(text[:_LOOKED_AT], by_agent)
+
+
+@lru_cache(maxsize=512)  # several extractors read a turn, and then the summary of its day does
+def _told(text: str, by_agent: bool) -> tuple[tuple[Noticed, str], ...]:
+    return tuple(_telling(text, by_agent))
+
+
+def _telling(text: str, by_agent: bool) -> Iterator[tuple[Noticed, str]]:
     cues = possible(text, by_agent=by_agent)
     for sentence in sentences(text) if cues else ():
         kind = noticed(masked(sentence), cues) if says_enough(sentence) else None

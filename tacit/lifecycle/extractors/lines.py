@@ -92,14 +92,9 @@ def _sentences(text: str) -> tuple[str, ...]:
     return tuple(sentence for sentence in sentences(text) if says_enough(sentence))
 
 
-@lru_cache(maxsize=256)
-def _told(text: str, by_agent: bool) -> tuple[tuple[Noticed, str], ...]:
-    return tuple(told(text, by_agent=by_agent))
-
-
 def told_in(said: Said) -> tuple[tuple[Noticed, str], ...]:
     """Sentences that say they are decisions, lessons or events."""
-    return _told(words_of(said), said.role == "agent")
+    return told(words_of(said), by_agent=said.role == "agent")
 
 
 @lru_cache(maxsize=2048)
