@@ -297,7 +297,8 @@ def ask_for(config: Config, task: str, home: Home, tape: Tape | None = None) -> 
     if tape is not None and tape.mode == "replay":
         return ask_by(chat)
     model = named_model(task, flatten(config))[1]
-    breaker = Breakers(home).of(f"{model} ({task})")
+    # What is recorded is asked once, and answered as badly when it is played back.
+    breaker = Breakers(home).of(f"{model} ({task})") if tape is None else None
     return ask_by(chat, bad=meter_of(config, home, task, model).bad, breaker=breaker)
 
 

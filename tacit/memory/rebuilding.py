@@ -49,6 +49,7 @@ from tacit.text import marks, notes
 from tacit.text.marks import Mark
 
 EVERY = 500  # conversations between two commits of the branch
+_MOST_BAD = 20
 _ARCHIVED = "archive/journal/"
 _NAMED = ("knowledge/people/", "knowledge/projects/")
 
@@ -139,7 +140,8 @@ class _Replay:
         self._when = _date_of(memory.git, base)
         self._names = tuple(label.partition("/")[0] for label in how.settings.extractors)
         self._transcripts = replayed(memory, base)
-        self._down = ""  # why a model could not be asked
+        self._down = ""  # why no model can be asked
+        self._bad = 0  # answers in a row that could not be used
         self._resumed = self._left_out = 0
         self._failed: list[str] = []
 
@@ -424,20 +426,25 @@ class _Replay:
     # ------------------------------------------------------------ models
 
     def _ask(self, task: str) -> Ask | None:
-        """Who answers. A model that cannot be asked ends the rebuild for now, and is no reason to leave
-        something out; a bad answer is."""
+        """Who answers. A model that cannot be asked, or never answers well, ends the rebuild for now; a bad
+        answer now and then leaves something out."""
         found = self._how.ask(task)
         if found is None:
             return None
 
         def ask(task: str, system: str, user: str, schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
             try:
-                return found(task, system, user, schema)
-            except BadAnswer:
+                items = found(task, system, user, schema)
+            except BadAnswer as error:
+                self._bad += 1
+                if self._bad == _MOST_BAD:
+                    self._down = f"{_MOST_BAD} answers in a row could not be used. {error}"
                 raise
             except ChatError as error:
                 self._down = self._down or str(error)
                 raise
+            self._bad = 0
+            return items
 
         return ask
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -388,9 +388,27 @@ def test_a_rebuild_replays_from_its_recording_alone(lived: Life) -> None:
 
 
 def test_a_bad_answer_leaves_that_out_and_says_so(lived: Life) -> None:
-    done = anew(lived, ask=recorded(lived, Model(text="I would rather not.")), model="fake")
+    bad = Model(text="I would rather not.")
+    good = ask_by(Model())
+
+    def ask(task: str, system: str, user: str, schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        asked = ask_by(bad) if "decision" in system else good
+        return asked(task, system, user, schema)
+
+    done = anew(lived, ask=ask, model="fake")
+    assert bad.asked
     assert done.failed
-    assert not any("1215 degrees" in line for line in (home_of(lived) / MEMORY).read_text().split("\n"))
+    assert "1215 degrees" not in (home_of(lived) / MEMORY).read_text()
+
+
+def test_a_model_that_never_answers_well_is_not_asked_for_ever(lived: Life) -> None:
+    model = Model(text="I would rather not.")
+    with pytest.raises(TacitError, match="20 answers in a row could not be used"):
+        anew(lived, ask=recorded(lived, model), model="fake")
+    asked = model.asked
+    with pytest.raises(TacitError, match="20 answers in a row could not be used"):
+        anew(lived, ask=recorded(lived, model), model="fake")
+    assert model.asked == asked
 
 
 # Adopting
