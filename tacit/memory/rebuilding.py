@@ -397,16 +397,12 @@ class _Replay:
             yield from (one.text for one in found_in(path, notes.decode(data or b"")))
 
     def _archive(self) -> None:
-        """Pages that had left the journal leave it again."""
+        """Pages that had left the journal leave it again, and those that are new and old enough."""
         root = self._tree.root
         days = self._how.config.lifecycle.journal_retention_days
         old = {move.path for move in prune_journals(self._tree.files("knowledge/journal"), self._today, days)}
-        was = {
-            f"{JOURNAL}{path.removeprefix(_ARCHIVED)}"
-            for path in self._in_base("archive")
-            if path.startswith(_ARCHIVED)
-        }
-        for path in sorted(old | was):
+        was = {path.replace(_ARCHIVED, JOURNAL, 1) for path in self._in_base("archive")}
+        for path in sorted((old | was) - self._notes.keys()):
             to = root / f"{_ARCHIVED}{path.removeprefix(JOURNAL)}"
             if (root / path).is_file() and not to.exists():
                 to.parent.mkdir(parents=True, exist_ok=True)

@@ -233,6 +233,17 @@ def test_a_summary_that_a_person_changed_is_not_made_again(lived: Life) -> None:
     assert differences(lived) == []
 
 
+def test_an_old_page_that_somebody_pinned_stays_where_it_is(lived: Life) -> None:
+    page = next(iter(sorted((lived.root / "knowledge/journal").glob("*.md"))))
+    page.write_text(page.read_text().replace("---\n", "---\npinned: true\n", 1))
+    lived.pass_time(days=120)
+    condense(lived.memory, [], prune=False, archive=True)
+    lived.memory.commit()
+    assert page.is_file()
+    anew(lived)
+    assert differences(lived) == []
+
+
 def test_archived_pages_are_made_anew_and_archived_again(lived: Life) -> None:
     lived.pass_time(days=120)
     condense(lived.memory, [], prune=False, archive=True)
