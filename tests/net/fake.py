@@ -12,17 +12,25 @@ Behave = Callable[[socket.socket, threading.Event], None]
 
 
 def read_request(line: socket.socket) -> bytes:
-    """The whole of one request."""
+    """The whole of one request. ConnectionError where whoever asks leaves before its end: a thread that went
+    on reading would spin for the rest of all tests."""
     data = b""
     while b"\r\n\r\n" not in data:
-        data += line.recv(65536)
+        data += _more(line)
     head, _, body = data.partition(b"\r\n\r\n")
     length = next(
         int(x.split(b":")[1]) for x in head.split(b"\r\n") if x.lower().startswith(b"content-length")
     )
     while len(body) < length:
-        body += line.recv(65536)
+        body += _more(line)
     return head + b"\r\n\r\n" + body
+
+
+def _more(line: socket.socket) -> bytes:
+    data = line.recv(65536)
+    if not data:
+        raise ConnectionError("it left")
+    return data
 
 
 def reply(body: bytes, status: bytes = b"200 OK") -> bytes:
