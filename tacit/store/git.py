@@ -91,6 +91,7 @@ _PLACES = (
     "GIT_OBJECT_DIRECTORY",
     "GIT_NAMESPACE",
 )
+_HEAD = re.compile(rb"(ref: refs/\S+|[0-9a-f]{40,64})\s*")
 _MANY_LOOSE = 6700  # git's own measure
 _MANY_PATHS = 200
 _COARSE = 0.05  # seconds by which the times of a disk may lag behind the clock
@@ -428,6 +429,15 @@ class Git:
                 found.append(Path(os.path.normpath(place)))
         return found
 
+    def forget_torn_work_trees(self, place: str) -> None:
+        """Those at a path with this in it that were only half made: as long as one has no HEAD, git takes the
+        whole repository for damaged."""
+        for file in self.common.glob("worktrees/*/gitdir"):
+            head = file.with_name("HEAD")
+            made = head.read_bytes().strip(b"0\n") if head.exists() else b""
+            if not made and place in file.read_text():
+                shutil.rmtree(file.parent)
+
     def forget_work_tree(self, ending: str) -> None:
         """What the repository knows of work trees at a place with this ending, also where they are no longer
         there, or are those of the repository that this one was copied from."""
@@ -685,8 +695,7 @@ class Git:
             head, config = (self.directory / "HEAD").read_bytes(), (self.common / "config").stat().st_size
         except OSError:
             return False
-        named = re.fullmatch(rb"(ref: refs/\S+|[0-9a-f]{40,64})\s*", head) is not None
-        return config > 0 and named and not self._branch_is_empty()
+        return config > 0 and _HEAD.fullmatch(head) is not None and not self._branch_is_empty()
 
     def _branch_is_empty(self) -> bool:
         """What a power cut leaves of a branch; one without commits has no file at all."""

@@ -43,6 +43,7 @@ class GitWork:
         """Clear what a dead git of ours left, mend what a power cut broke, tell the index what it missed."""
         if (since := self.died_since) is not None:
             clear_dead_locks(self._home, self._git, since=since)
+            self._git.forget_torn_work_trees(f"/{self._home.private.name}/")
         if self._git.directory.is_dir() and not self._git.looks_sound():
             repair(self._home, self._git)
         if not self._mark.exists():

@@ -134,7 +134,8 @@ class Rebuild:
 
     def _lay_out(self, commit: str) -> None:
         place = Git(self.root)
-        (place.directory / "index.lock").unlink(missing_ok=True)  # of a git of ours that was killed
+        for lock in place.directory.glob("*.lock"):  # of a git of ours that was killed
+            lock.unlink(missing_ok=True)
         place.read_tree(commit)
         checkout.lay_out(self._git, commit, self.root)
         private = Home(self.root).private

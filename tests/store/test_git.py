@@ -467,3 +467,20 @@ def test_push_is_not_led_to_another_repository_by_the_environment(
     said = git.push(str(remote))
     monkeypatch.undo()
     assert (said, refs(remote)) == ("", {"refs/heads/main": name})
+
+
+def test_a_work_tree_of_ours_that_was_only_half_made_is_forgotten_and_no_other(
+    home: Path, tmp_path: Path
+) -> None:
+    git = Git(home)
+    for place in (tmp_path / "own", home / ".tacit/rebuilds/v2/home"):
+        git.add_work_tree(place, f"extract/{place.name}", "HEAD")
+    folders = {file.parent.name: file.parent for file in git.common.glob("worktrees/*/gitdir")}
+    assert set(folders) == {"own", "home"}
+    git.forget_torn_work_trees("/.tacit/")
+    assert all(folder.is_dir() for folder in folders.values())
+    for folder in folders.values():
+        (folder / "HEAD").write_text("0" * 40 + "\n")
+    git.forget_torn_work_trees("/.tacit/")
+    assert folders["own"].is_dir()
+    assert not folders["home"].exists()
