@@ -64,6 +64,8 @@ def _way(memory: Memory, name: str, config: Config, *, condenses: bool) -> How:
             asks[task] = ask_for(config, task, memory.home, tape)
         return asks[task]
 
+    for task, _ in models:
+        ask(task)  # a model that cannot be had is told before anything is begun
     # What is done in the work tree is for its branch alone.
     alone = replace(config, git=replace(config.git, auto_commit=False, auto_push=False))
     return How(alone, ask, Settings(tuple(one.label for one in extractors), models, condenses))

@@ -110,10 +110,6 @@ class Rebuild:
             Git(self.root).read_tree("HEAD")
         return made[0]
 
-    def changes(self, base: str) -> list[str]:
-        """Paths of notes in which the branch differs from the base."""
-        return self._git.changed_between(base, f"refs/heads/{self.branch}")
-
     def drop(self) -> None:
         """The work tree, the branch and all that was recorded for it."""
         tip = self.tip

@@ -109,6 +109,17 @@ def test_cli_rebuild_says_what_is_wrong_and_what_to_do(
     assert told in done.stderr
 
 
+@pytest.mark.parametrize("model", ["nonsense", "openai:m", "http://"])
+def test_cli_rebuild_begins_nothing_with_a_model_that_cannot_be_had(
+    talked: Path, tacit: Tacit, model: str
+) -> None:
+    done = tacit("rebuild", "--name", "v2", "--model", model, env={"OPENAI_API_KEY": ""})
+    assert done.code == 1
+    assert model in done.stderr
+    assert tacit("rebuild", "--list").stdout.startswith("There is none.")
+    assert tacit("rebuild", "--name", "v2").code == 0
+
+
 class Model:
     """A model of OpenAI's kind that says one sentence of the turn it is shown, until it is taken down."""
 
