@@ -33,7 +33,3 @@ class Metered:
             raise
         self._meter.end(call, "ok", answer.tokens_in, answer.tokens_out)
         return answer
-
-    def bad(self, why: str) -> None:
-        """An answer of this model could not be used."""
-        self._meter.bad(why)

@@ -22,7 +22,7 @@ from tacit.lifecycle.condense.day import with_summary
 from tacit.lifecycle.condense.plan import Condensed, Home, plan
 from tacit.llm.items import Ask
 from tacit.memory.hearing import hear
-from tacit.memory.learning import drafts_of, text_draft
+from tacit.memory.learning import by_path, drafts_of, text_draft
 from tacit.memory.policies import policy, reviewed
 from tacit.memory.reviewing import Edit, archived, put, read_note
 from tacit.memory.schedules import wall
@@ -254,10 +254,7 @@ def _is_auto(memory: Memory, category: str, *, is_own: bool) -> bool:
 def _pages(
     memory: Memory, changes: Sequence[Change], sessions: Mapping[str, Sequence[str]]
 ) -> Iterable[Edit]:
-    by_path: dict[str, list[Change]] = {}
-    for change in changes:
-        by_path.setdefault(change.path, []).append(change)
-    for path, mine in by_path.items():
+    for path, mine in by_path(changes).items():
         old = read_note(memory, path)
         text = with_summary(
             None if old is None else notes.decode(old), mine[0].day, mine, sessions.get(path, ())

@@ -177,16 +177,21 @@ def _written(memory: Memory, changes: Sequence[Change]) -> tuple[dict[str, Appli
     """The notes with their new lines, and what had no room."""
     done: dict[str, Applied] = {}
     full: list[Change] = []
-    by_path: dict[str, list[Change]] = {}
-    for change in changes:
-        by_path.setdefault(change.path, []).append(change)
-    for path, mine in by_path.items():
+    for path, mine in by_path(changes).items():
         made = _write(memory, path, mine)
         if made is None:
             full += mine
         else:
             done[path] = made
     return done, full
+
+
+def by_path(changes: Iterable[Change]) -> dict[str, list[Change]]:
+    """The changes of each note, in their order."""
+    found: dict[str, list[Change]] = {}
+    for change in changes:
+        found.setdefault(change.path, []).append(change)
+    return found
 
 
 def _write(memory: Memory, path: str, changes: Sequence[Change]) -> Applied | None:

@@ -30,7 +30,7 @@ from tacit.llm.chat import ChatError
 from tacit.llm.items import Ask, BadAnswer
 from tacit.memory.condensing import condense
 from tacit.memory.hearing import hear
-from tacit.memory.learning import FULL, contradictions, drafts_of
+from tacit.memory.learning import FULL, by_path, contradictions, drafts_of
 from tacit.memory.memory import Memory
 from tacit.memory.names import known
 from tacit.memory.pages import Pages
@@ -303,7 +303,7 @@ class _Replay:
             if not self._is_taken_out(change)
         ]
         own = [change for change in changes if policy_of(self._how.config, change) == "auto"]
-        full = [change for note, mine in _by_path(own) for change in self._add(note, mine)]
+        full = [change for note, mine in by_path(own).items() for change in self._add(note, mine)]
         self._wait([change for change in changes if change not in own])
         self._wait(full, FULL)
         return [heard]
@@ -462,13 +462,6 @@ def _notes_of(git: Git, commit: str) -> dict[str, bytes]:
 
 def _lines(data: bytes | None) -> list[str]:
     return [] if data is None else notes.decode(data).split("\n")
-
-
-def _by_path(changes: Iterable[Change]) -> list[tuple[str, list[Change]]]:
-    found: dict[str, list[Change]] = {}
-    for change in changes:
-        found.setdefault(change.path, []).append(change)
-    return list(found.items())
 
 
 def _kind(change: Change) -> tuple[str, str]:
