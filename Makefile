@@ -14,7 +14,7 @@ demo: $(READY)
 	@$(BIN)/tacit demo
 
 test: check
-	@$(BIN)/pytest -n 2 $(TACIT_PYTEST)
+	@$(BIN)/pytest -n 3 $(TACIT_PYTEST)
 
 check: $(READY)
 	@$(BIN)/ruff check -q .
@@ -31,6 +31,7 @@ bench: $(READY)
 docs: $(READY)
 	@$(BIN)/python -m tacit.cli.reference > docs/cli.md
 	@$(BIN)/python -m tacit.cli.snippets docs/snippets
+	@$(BIN)/python -m tools.architecture > docs/architecture.new && mv docs/architecture.new docs/architecture.md
 
 # Exact versions with hashes and no address, for every supported Python.
 lock:

@@ -15,7 +15,7 @@ PARTS = (
     "append", "start", "seal", "verify", "capture", "recover", "many", "chunk", "redact",
     "index", "query", "vectors", "follow", "tiers", "turn", "serve", "relay",
 )  # fmt: skip
-ASKED_FOR = ("growth", "rebuild")  # take minutes, so only who names them gets them
+ASKED_FOR = ("growth", "rebuild")  # take minutes, so they run only if named
 RESULT = Path(".cache/bench.json")
 
 
@@ -29,24 +29,24 @@ def main() -> int:
         help=", ".join((*PARTS, *ASKED_FOR)),
     )
     chosen = parser.parse_args().parts or PARTS
-    _leave_the_user_alone()
-    found: list[Measured] = []
+    _isolate_environment()
+    results: list[Measured] = []
     with homes.workshop() as folder:
         for part in chosen:
-            found += import_module(f"bench.{part}").measure(folder)
+            results += import_module(f"bench.{part}").measure(folder)
     about = report.facts(homes.CACHE)
-    report.save(RESULT, found, about)
+    report.save(RESULT, results, about)
     print(", ".join(f"{key} {value}" for key, value in about.items()) + "\n")
-    print(report.table(found))
+    print(report.table(results))
     return 0
 
 
-def _leave_the_user_alone() -> None:
-    """Neither the real home nor the user's settings may be read or written, or change the numbers."""
+def _isolate_environment() -> None:
+    """Keep the real home and the user's settings out: they must not be touched or change the numbers."""
     for name in [name for name in os.environ if name.startswith(("TACIT_", "GIT_", "PYTHON"))]:
         del os.environ[name]
-    # An installed tacit has its bytecode. PYTHONDONTWRITEBYTECODE, which some containers set, would have each
-    # start compile it again; and the source tree is not ours to fill with bytecode.
+    # An installed tacit has its bytecode. PYTHONDONTWRITEBYTECODE, which some containers set, would make each
+    # start compile it again; and the source tree must not be filled with bytecode.
     os.environ["PYTHONPYCACHEPREFIX"] = str(homes.CACHE / "bytecode")
     os.environ["HOME"] = str(homes.CACHE)
     os.environ["GIT_CONFIG_GLOBAL"] = os.devnull

@@ -1,4 +1,4 @@
-"""One message, acknowledged, against the least that can make as many bytes durable."""
+"""Keeping one message against the cheapest way to make as many bytes durable."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def measure(folder: Path) -> list[Measured]:
         return perf_counter() - began
 
     os.sync()
-    found = paired(
+    result = paired(
         "append: `session.message()` of 400 characters",
         f"write + fdatasync of {len(record)} bytes",
         floor,
@@ -45,4 +45,4 @@ def measure(folder: Path) -> list[Measured]:
     )
     os.close(bare)
     session.detach()
-    return [found]
+    return [result]

@@ -1,4 +1,4 @@
-"""A message kept from the command line: a whole process for each."""
+"""Keeping a message from the command line, with a process for each."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.pairs import Measured, paired, timed
 from tacit import sample
-from tacit.text.chunk import chunks
+from tacit.markdown.chunker import split_chunks
 
 
 def measure(folder: Path) -> list[Measured]:
@@ -21,8 +21,8 @@ def measure(folder: Path) -> list[Measured]:
 
     def ours() -> None:
         for text in notes:
-            chunks(text)
+            split_chunks(text)
 
     what = f"chunk: the sample's notes, {size:.2f} MB"
-    found = paired(what, "`str.splitlines`", timed(floor), timed(ours), samples=40)
-    return [replace(found, remark=f"{size / found.ours:.1f} MB/s")]
+    result = paired(what, "`str.splitlines`", timed(floor), timed(ours), samples=40)
+    return [replace(result, remark=f"{size / result.ours:.1f} MB/s")]

@@ -1,9 +1,9 @@
-"""Notes to index and questions with one right answer each. The same number gives the same bytes, always.
+"""Notes to index, and questions with one right answer each. The same number always gives the same bytes.
 
-A note is about one machine, plant, dish or program, named by three words of which each is shared with
-hundreds of other notes: "Corvin quay lathe". Two people settle one figure for it. Words are drawn as people
-use them, the second half as often as the first, the third a third as often (Zipf), so that most are common to
-many notes. Half of the notes name another one in a link.
+A note is about one machine, plant, dish or program, named by three words that each occur in hundreds of other
+notes: "Corvin quay lathe". Two people settle one figure for it. Words follow Zipf's law, the second half as
+often as the first, the third a third as often, so that most occur in many notes. Half of the notes link to
+another one.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from typing import NamedTuple, TypeVar
 import tacit
 from bench import homes
 from bench.processes import TACIT
-from tacit.store import files
+from tacit.home import files
 
-_Ended = TypeVar("_Ended")
+_Result = TypeVar("_Result")
 
 SEED = 20_260_301
 ASKED = 200
@@ -34,23 +34,23 @@ _FIRST_DAY = date(2021, 1, 4)
 _DAYS = 1900
 
 
-def _listed(words: str) -> list[str]:
+def _split_words(words: str) -> list[str]:
     return words.split()
 
 
-MAKERS = _listed(
+MAKERS = _split_words(
     "Abelard Bexley Corvin Dunmore Eskelund Farrow Gantry Hallam Iverson Jessop Kallio Lindqvist Marlow "
     "Nordahl Oakes Penrose Quist Radley Sandoval Thorne Ulrich Vance Wexford Yeats Zeller Ashby Brandt "
     "Castell Devlin Ellison Fenwick Grieve Holm Ingram Juniper Keswick Larkin Mercer Novak Orford Pascoe "
     "Rowan Selwyn Tilney Upton Vickers Whitby Yardley Zimmer Arden Bellamy Crane Draycott Emmet Foss "
     "Garrick Hartley Isham Joyce"
 )
-_PLACES = _listed(
+_PLACES = _split_words(
     "attic quay cellar orchard depot chapel stable tower wharf cabin arcade terrace annex bakery courtyard "
     "dairy ferry granary hangar island jetty kiosk loft mill nursery office pavilion ranch school tavern "
     "upstairs vineyard warehouse yard bridge canal station hilltop corner basement"
 )
-PEOPLE = _listed(
+PEOPLE = _split_words(
     "Marta Oskar Zoë Pablo Ingrid Tobias Leyla Henrik Sofia Jürgen Amara Ciarán Noriko Stefan Valentina "
     "Łukasz Beatriz Dmitri Esther Rahul Yusuf Hannah Matteo Siobhan Viktoria Wanda Elio Freya Gustav "
     "Mireille"
@@ -58,7 +58,7 @@ PEOPLE = _listed(
 
 
 class Field(NamedTuple):
-    """What one kind of note talks about. The order of the words is that of how often they are used."""
+    """The vocabulary of one kind of note. The words are ordered by frequency."""
 
     things: Sequence[str]
     figures: Sequence[str]
@@ -67,7 +67,7 @@ class Field(NamedTuple):
 
 
 def _field(things: str, figures: str, units: str, nouns: str) -> Field:
-    return Field(_listed(things), _listed(figures), _listed(units), _listed(nouns))
+    return Field(_split_words(things), _split_words(figures), _split_words(units), _split_words(nouns))
 
 
 FIELDS = {
@@ -131,24 +131,24 @@ FIELDS = {
     ),
 }
 _THINGS = tuple((field, thing) for field, words in FIELDS.items() for thing in words.things)
-_COMBINATIONS = len(MAKERS) * len(_PLACES) * len(_THINGS)
-_STEP = 104_729  # a prime, so that no combination comes twice
+_COMBINATION_COUNT = len(MAKERS) * len(_PLACES) * len(_THINGS)
+_SUBJECT_STEP = 104_729  # a prime, so that no combination comes twice
 
-_GENERAL = _listed(
+_GENERAL = _split_words(
     "week morning plan list reason question answer idea side end part room corner visit call spare order "
     "price habit detail hour problem season summer winter neighbour cousin choice mistake surprise start "
     "rule test promise walk story window door key table box"
 )
-_VERBS = _listed(
+_VERBS = _split_words(
     "checked moved tried kept changed ordered asked found cleaned left measured fixed replaced lent "
     "borrowed sold dropped noticed compared postponed photographed labelled rinsed tightened forgot "
     "returned"
 )
-_KINDS = _listed(
+_KINDS = _split_words(
     "new old second small usual heavy dry cheap loose quiet early late warm narrow spare plain blue broken "
     "rough long short open wet clean borrowed"
 )
-_SAID = (
+_SENTENCES = (
     "{p} {v} the {n} after the {n} of the {m} {t} turned out too {a}, and nobody minded.",
     "The {a} {n} lasted a {g} longer than the one from {x}.",
     "We {v} it twice; the {g} was not the {n} but the {a} {n}.",
@@ -162,23 +162,23 @@ _SAID = (
     "In the {l} the {n} is still {a}; {p} and {p} {v} it together.",
     "A {a} {g} for the {n} is worth more than {x}'s {n}.",
 )
-_SETTLED = (
+_ANSWER_TEMPLATES = (
     "{who} and {other} settled on {value} for the {pair} of the {name}, starting {day}.",
     "From {day} the {pair} of the {name} is {value}; {who} and {other} agreed on it.",
     "After some weighing {who} chose {value} as the {pair} for the {name} ({day}); {other} wrote it down.",
 )
-_ASKING = (
+_QUESTION_TEMPLATES = (
     "What did {who} settle on for the {pair} of the {name}?",
     "Which {pair} was agreed for the {name}?",
     "How much {pair} do we want for the {name} since {month}?",
     "Do you remember what {who} and {other} chose as the {pair} for the {name}?",
 )
-_ABOVE = (
+_FIRST_HEADINGS = (
     ("What happened", "Background", "So far"),
     ("Settled", "Decision", "Outcome"),
     ("Notes", "Seen", "Details"),
 )
-_AFTER = ("Next", "To do", "Later")
+_LAST_HEADINGS = ("Next", "To do", "Later")
 _FOLDERS = (
     ("knowledge/reference/{field}", 24),
     ("knowledge/journal/{year}", 24),
@@ -189,16 +189,16 @@ _FOLDERS = (
     ("knowledge/memory", 5),
     ("knowledge/people", 3),
 )
-_HEADS = _listed(
+_HEADS = _split_words(
     "ba da fe ga ha jo ka la mi na or pe ra se ti ul va wi za bre cla dro fli gra kno pla ska sto tre vo"
 )
-_MIDDLES = _listed("bel dan fer gor lin man nor pin ran sel tor van wick zan mur dal ren")
-_TAILS = _listed("ado berg by dorf ester ham ia ini ley mont o ova ston um vik wood")
+_MIDDLES = _split_words("bel dan fer gor lin man nor pin ran sel tor van wick zan mur dal ren")
+_TAILS = _split_words("ado berg by dorf ester ham ia ini ley mont o ova ston um vik wood")
 _NAMES = tuple(f"{a}{b}{c}".capitalize() for c in _TAILS for b in _MIDDLES for a in _HEADS)
 
 
 class Subject(NamedTuple):
-    """What a note is about, and the one thing that it alone says."""
+    """The subject of a note, and the one fact that only this note states."""
 
     number: int
     field: str
@@ -233,14 +233,14 @@ def note(number: int) -> tuple[str, str]:
     """Path and text of one note."""
     rng = Random(SEED + number)
     subject = _subject(rng, number)
-    return _path(subject), _head(rng, subject) + _body(rng, subject)
+    return _note_path(subject), _note_head(rng, subject) + _note_body(rng, subject)
 
 
-def questions(count: int) -> list[Question]:
-    """Half of them a few words, half of them asked, about notes among the first `count`."""
+def questions(count: int, asked: int = ASKED) -> list[Question]:
+    """Queries about notes among the first `count`: half of them keywords, half full questions."""
     rng = Random(SEED - count)
-    targets = rng.sample(range(count), min(ASKED, count))
-    return [_question(rng, subject_of(number), bool(at % 2)) for at, number in enumerate(targets)]
+    targets = rng.sample(range(count), min(asked, count))
+    return [_make_question(rng, subject_of(number), bool(index % 2)) for index, number in enumerate(targets)]
 
 
 def subject_of(number: int) -> Subject:
@@ -248,25 +248,25 @@ def subject_of(number: int) -> Subject:
 
 
 def _subject(rng: Random, number: int) -> Subject:
-    rest, at = divmod(number * _STEP % _COMBINATIONS, len(_THINGS))
-    place, maker = divmod(rest, len(MAKERS))
-    field, thing = _THINGS[at]
+    quotient, index = divmod(number * _SUBJECT_STEP % _COMBINATION_COUNT, len(_THINGS))
+    place, maker = divmod(quotient, len(MAKERS))
+    field, thing = _THINGS[index]
     about = FIELDS[field]
     who, other = rng.sample(PEOPLE, 2)
     return Subject(
         number, field, MAKERS[maker], _PLACES[place], thing,
-        f"{_drawn(rng, about.nouns)} {rng.choice(about.figures)}",
+        f"{_draw_word(rng, about.nouns)} {rng.choice(about.figures)}",
         f"{rng.randint(2, 990)} {rng.choice(about.units)}",
         who, other, _FIRST_DAY + timedelta(days=rng.randrange(_DAYS)),
     )  # fmt: skip
 
 
-def _drawn(rng: Random, words: Sequence[str]) -> str:
-    """The first most often, the n-th one n-th as often."""
+def _draw_word(rng: Random, words: Sequence[str]) -> str:
+    """Draw a word: the first most often, the n-th one n-th as often."""
     return words[int(len(words) ** rng.random()) - 1]
 
 
-def _path(subject: Subject) -> str:
+def _note_path(subject: Subject) -> str:
     rng = Random(subject.number)
     (folder,) = rng.choices([name for name, _ in _FOLDERS], [weight for _, weight in _FOLDERS])
     place = folder.format(
@@ -275,26 +275,35 @@ def _path(subject: Subject) -> str:
     return f"{place}/{subject.day}-{subject.name.lower().replace(' ', '-')}.md"
 
 
-def _head(rng: Random, subject: Subject) -> str:
+def _note_head(rng: Random, subject: Subject) -> str:
     figure = subject.pair.split()[1]
     source = rng.choice(("source: talk\n", "source: letter\n", "", ""))
     tags = f"[{subject.field}, {figure}, {subject.place}]"
     return f'---\ntitle: "{subject.title}"\ndate: {subject.day}\ntags: {tags}\n{source}---\n\n'
 
 
-def _body(rng: Random, subject: Subject) -> str:
-    said = _Said(rng, subject)
-    before, settled, seen = (rng.choice(names) for names in _ABOVE)
-    parts = [f"# {subject.title}", said.sentences(2), f"## {before}", said.sentences(rng.randint(1, 2))]
-    parts += [f"## {settled}", rng.choice(_SETTLED).format(**_words(subject)), f"## {seen}"]
-    parts.append("\n".join(f"- {said.sentences(1)}" for _ in range(rng.randint(3, 5))))
+def _note_body(rng: Random, subject: Subject) -> str:
+    writer = _SentenceWriter(rng, subject)
+    first_heading, answer_heading, notes_heading = (rng.choice(names) for names in _FIRST_HEADINGS)
+    parts = [
+        f"# {subject.title}",
+        writer.sentences(2),
+        f"## {first_heading}",
+        writer.sentences(rng.randint(1, 2)),
+    ]
+    parts += [
+        f"## {answer_heading}",
+        rng.choice(_ANSWER_TEMPLATES).format(**_subject_words(subject)),
+        f"## {notes_heading}",
+    ]
+    parts.append("\n".join(f"- {writer.sentences(1)}" for _ in range(rng.randint(3, 5))))
     if rng.random() < 0.25:
-        parts.append(_code(rng, subject))
-    parts += [f"## {rng.choice(_AFTER)}", _to_do(rng, subject)]
+        parts.append(_code_block(rng, subject))
+    parts += [f"## {rng.choice(_LAST_HEADINGS)}", _to_do_list(rng, subject)]
     return "\n\n".join(parts) + "\n"
 
 
-def _words(subject: Subject) -> dict[str, str]:
+def _subject_words(subject: Subject) -> dict[str, str]:
     day = subject.day
     return {
         "who": subject.who, "other": subject.other, "pair": subject.pair, "name": subject.name,
@@ -302,13 +311,13 @@ def _words(subject: Subject) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _code(rng: Random, subject: Subject) -> str:
+def _code_block(rng: Random, subject: Subject) -> str:
     key, number = subject.pair.replace(" ", "_"), subject.value.split()[0]
     lines = [f"set {subject.thing}.{key} {number}", f"show {subject.thing} --since {subject.day}"]
     return "```sh\n" + "\n".join(lines[: rng.randint(1, 2)]) + "\n```"
 
 
-def _to_do(rng: Random, subject: Subject) -> str:
+def _to_do_list(rng: Random, subject: Subject) -> str:
     box = rng.choice(" x")
     lines = [f"- [{box}] {rng.choice(PEOPLE)}: look at the {subject.pair} again in {rng.randint(2, 9)} weeks"]
     if subject.number and rng.random() < 0.5:
@@ -317,8 +326,8 @@ def _to_do(rng: Random, subject: Subject) -> str:
     return "\n".join(lines)
 
 
-class _Said(dict[str, str]):
-    """Sentences around a subject: whatever a sentence has a gap for is drawn when it is asked for."""
+class _SentenceWriter(dict[str, str]):
+    """Sentences around a subject: each gap of a sentence is filled with a random word."""
 
     def __init__(self, rng: Random, subject: Subject) -> None:
         super().__init__()
@@ -330,24 +339,26 @@ class _Said(dict[str, str]):
         }  # fmt: skip
 
     def __getitem__(self, gap: str) -> str:
-        return str(self._rng.randint(2, 60)) if gap == "d" else _drawn(self._rng, self._lists[gap])
+        return str(self._rng.randint(2, 60)) if gap == "d" else _draw_word(self._rng, self._lists[gap])
 
     def sentences(self, count: int) -> str:
-        return " ".join(self._rng.choice(_SAID).format_map(self) for _ in range(count))
+        return " ".join(self._rng.choice(_SENTENCES).format_map(self) for _ in range(count))
 
 
-def _question(rng: Random, subject: Subject, asked: bool) -> Question:
-    if asked:
-        return Question(rng.choice(_ASKING).format(**_words(subject)), "question", _path(subject))
+def _make_question(rng: Random, subject: Subject, as_sentence: bool) -> Question:
+    if as_sentence:
+        return Question(
+            rng.choice(_QUESTION_TEMPLATES).format(**_subject_words(subject)), "question", _note_path(subject)
+        )
     words = [*subject.name.lower().split(), *subject.pair.split()]
-    return Question(" ".join(words), "keyword", _path(subject))
+    return Question(" ".join(words), "keyword", _note_path(subject))
 
 
 # ---------------------------------------------------------------- homes
 
 
 class Kind(NamedTuple):
-    """What a home has besides its notes. `name` changes when that does."""
+    """The content of a home besides its notes. `name` must change when that does."""
 
     name: str
     furnish: Callable[[Path], None]
@@ -357,17 +368,17 @@ PLAIN = Kind("notes", lambda root: None)
 
 
 def home(count: int, kind: Kind = PLAIN) -> Path:
-    """A cached home with this many notes. Its notes are to stay as they are; its index is made as needed."""
+    """A cached home with this many notes. Do not change the notes; the index is made as needed."""
     root = homes.CACHE / f"{kind.name}-{count}-v{_LAYOUT}"
     if not root.exists():
         print(f"making a home with {count} notes, once", file=sys.stderr)
-        making = root.with_name(root.name + ".making")
-        shutil.rmtree(making, ignore_errors=True)
-        tacit.init(making)
+        unfinished = root.with_name(root.name + ".making")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        tacit.init(unfinished)
         for number in range(count):
-            write(making, *note(number), subject_of(number).day)
-        kind.furnish(making)
-        making.rename(root)
+            write(unfinished, *note(number), subject_of(number).day)
+        kind.furnish(unfinished)
+        unfinished.rename(root)
     return root
 
 
@@ -375,51 +386,51 @@ def write(root: Path, path: str, text: str, day: date) -> None:
     file = root / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
-    at = datetime.combine(day, time(12), UTC).timestamp()
-    os.utime(file, (at, at))
+    moment = datetime.combine(day, time(12), UTC).timestamp()
+    os.utime(file, (moment, moment))
 
 
 def indexed(count: int, kind: Kind = PLAIN) -> Path:
-    """The same home with an index of its notes that the code of today made."""
+    """The same home with an index made by the current code."""
     root = home(count, kind)
-    with _alone():
-        mark = _mark(root)
-        if not mark.exists() or mark.read_text() != _code_of_today():
+    with _lock_indexing():
+        marker = _marker_file(root)
+        if not marker.exists() or marker.read_text() != _hash_code():
             print(f"indexing {count} notes, once", file=sys.stderr)
-            _rebuild(root, lambda command: subprocess.run(command, check=True))
+            _rebuild_index(root, lambda command: subprocess.run(command, check=True))
     return root
 
 
-def rebuilt(count: int, run: Callable[[list[str]], _Ended]) -> _Ended:
-    """The same, made anew by a command that `run` runs."""
+def rebuilt(count: int, run: Callable[[list[str]], _Result]) -> _Result:
+    """Rebuild the index of the home with a command that `run` runs."""
     root = home(count)
-    with _alone():
-        return _rebuild(root, run)
+    with _lock_indexing():
+        return _rebuild_index(root, run)
 
 
-def _rebuild(root: Path, run: Callable[[list[str]], _Ended]) -> _Ended:
-    code = _code_of_today()
-    ended = run([TACIT, "--home", str(root), "index", "--rebuild", "--quiet"])
-    _mark(root).write_text(code)
-    return ended
+def _rebuild_index(root: Path, run: Callable[[list[str]], _Result]) -> _Result:
+    code = _hash_code()
+    result = run([TACIT, "--home", str(root), "index", "--rebuild", "--quiet"])
+    _marker_file(root).write_text(code)
+    return result
 
 
-def _mark(root: Path) -> Path:
+def _marker_file(root: Path) -> Path:
     return root / ".tacit" / "bench-indexed-by"
 
 
-def _alone() -> AbstractContextManager[None]:
-    """Others who measure here at the same time wait, and do not make the same index again."""
-    return files.locked(homes.CACHE / "indexing.lock", wait=600)
+def _lock_indexing() -> AbstractContextManager[None]:
+    """Make other measurements wait, so that they do not build the same index at the same time."""
+    return files.hold_lock(homes.CACHE / "indexing.lock", wait=600)
 
 
-_INDEXING = ("embed", "index", "model", "search", "store", "text")  # folders of the code that makes an index
+_INDEXING_FOLDERS = ("embeddings", "home", "markdown", "search", "text")  # folders of the indexing code
 
 
-def _code_of_today() -> str:
+def _hash_code() -> str:
     digest = sha256()
     package = Path(tacit.__file__).parent
-    for folder in _INDEXING:
+    for folder in _INDEXING_FOLDERS:
         for file in sorted((package / folder).glob("**/*.py")):
             digest.update(file.read_bytes())
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""How long a note that somebody writes is not found yet, while `tacit index --follow` runs."""
+"""How long it takes until a new note is found, while `tacit index --follow` runs."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from bench.pairs import Measured, Timed, paired
 from bench.processes import TACIT
 from bench.query import connected
 
-_FEW = 440
-_PATIENCE = 30.0  # seconds until a note must be found
+_SMALL_HOME_NOTES = 440
+_FIND_TIMEOUT_S = 30.0  # seconds until a note must be found
 
 
 def measure(folder: Path) -> list[Measured]:
-    return [_measure(folder, notes) for notes in (_FEW, NOTES)]
+    return [_measure_home(folder, notes) for notes in (_SMALL_HOME_NOTES, NOTES)]
 
 
-def _measure(folder: Path, notes: int) -> Measured:
+def _measure_home(folder: Path, notes: int) -> Measured:
     followed = homes.copy(corpus.indexed(notes), folder / f"follow-{notes}")
     alone = homes.copy(corpus.indexed(notes), folder / f"follow-{notes}-alone")
-    with _following(followed):
-        ours = _until_found(followed)
-        found = paired(
-            f"follow: until a note among {notes:,} is found", "write, `update()`", _at_once(alone), ours,
+    with _run_follower(followed):
+        ours = _time_follower(followed)
+        result = paired(
+            f"follow: until a note among {notes:,} is found", "write, `update()`", _time_update(alone), ours,
             samples=10, warm=2,
         )  # fmt: skip
-    return replace(found, remark="from the write to the find")
+    return replace(result, remark="from the write to the find")
 
 
 @contextmanager
-def _following(home: Path) -> Iterator[None]:
+def _run_follower(home: Path) -> Iterator[None]:
     command = [TACIT, "--home", str(home), "index", "--follow"]
     follower = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         assert follower.stdout
-        follower.stdout.readline()  # it has caught up, and watches from now on
+        follower.stdout.readline()  # it has caught up and watches now
         time.sleep(1.0)
         yield
     finally:
@@ -53,7 +53,7 @@ def _following(home: Path) -> Iterator[None]:
         follower.communicate()
 
 
-def _until_found(home: Path) -> Timed:
+def _time_follower(home: Path) -> Timed:
     searcher = searcher_of(home)
     bare = connected(searcher.file)
     numbers = count()
@@ -61,37 +61,37 @@ def _until_found(home: Path) -> Timed:
     def once() -> float:
         word = f"flagstone{next(numbers)}"
         began = perf_counter()
-        path = _written(home, word)
-        while not _holds(bare, word):
-            assert perf_counter() - began < _PATIENCE, f"{path} is not found"
+        path = _write_note(home, word)
+        while not _is_indexed(bare, word):
+            assert perf_counter() - began < _FIND_TIMEOUT_S, f"{path} is not found"
             time.sleep(0.001)
         took = perf_counter() - began
         assert searcher.find(word, catch_up=0).hits[0].path == path
-        time.sleep(0.3)  # it has come to rest again
+        time.sleep(0.3)  # until the follower is idle again
         return took
 
     return once
 
 
-def _at_once(home: Path) -> Timed:
+def _time_update(home: Path) -> Timed:
     searcher = searcher_of(home)
     numbers = count()
 
     def once() -> float:
         word = f"flagstone{next(numbers)}"
         began = perf_counter()
-        _written(home, word)
+        _write_note(home, word)
         searcher.update()
         return perf_counter() - began
 
     return once
 
 
-def _written(home: Path, word: str) -> str:
+def _write_note(home: Path, word: str) -> str:
     path = f"knowledge/reference/{word}.md"
     (home / path).write_text(f"# {word}\n\nThe {word} of the Corvin quay lathe is new.\n")
     return path
 
 
-def _holds(bare: apsw.Connection, word: str) -> bool:
+def _is_indexed(bare: apsw.Connection, word: str) -> bool:
     return any(bare.execute("SELECT rowid FROM knowledge_fts WHERE knowledge_fts MATCH ?", (f'"{word}"',)))

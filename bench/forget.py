@@ -1,6 +1,6 @@
-"""How long `tacit forget` takes, and what it goes through: `python -m bench.forget [SESSIONS]`.
+"""How long `tacit forget` takes, and how much it processes: `python -m bench.forget [SESSIONS]`.
 
-No part of `python -m bench`: it is run once in a while by a person, and there is nothing to hold it against.
+Not part of `python -m bench`: a person runs it once in a while, and there is no baseline for it.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from pathlib import Path
 
 import tacit
 from bench import homes
-from bench.__main__ import _leave_the_user_alone
-from tacit.memory import forget
-from tacit.store.forgetting.what import Forgetting
+from bench.__main__ import _isolate_environment
+from tacit.erase import service
+from tacit.erase.target import Erasure
 
 SECRET = "blue heron 7719"
 
 
 def main(count: int) -> None:
-    _leave_the_user_alone()
+    _isolate_environment()
     with homes.workshop() as folder:
         home = homes.copy(homes.with_transcripts(count), folder / "home")
-        _hide(home, count)
-        print(f"{count} sessions: {_files(home)} files, {_objects(home)} objects")
-        one = next(home.glob("raw/conversations/**/*.md"))
-        session_id = str(tacit.open(home).transcript(str(one.relative_to(home))).fields["session_id"])
-        _forget(home, "a passage", forget.passage(SECRET))
-        _forget(home, "a session", forget.session(session_id))
-        _forget(home, "an origin", forget.origin("agent:main:heron:direct:7"))
+        _plant_secret(home, count)
+        print(f"{count} sessions: {_count_files(home)} files, {_count_objects(home)} objects")
+        transcript = next(home.glob("raw/conversations/**/*.md"))
+        session_id = str(tacit.open(home).transcript(str(transcript.relative_to(home))).fields["session_id"])
+        _forget(home, "a passage", service.text_erasure(SECRET))
+        _forget(home, "a session", service.session_erasure(session_id))
+        _forget(home, "an origin", service.origin_erasure("agent:main:heron:direct:7"))
 
 
-def _hide(home: Path, count: int) -> None:
-    """In one session of ten, in a note, and in the index."""
+def _plant_secret(home: Path, count: int) -> None:
+    """Put the secret into one session of ten, a note and the index."""
     memory = tacit.open(home)
     for number in range(count // 10):
         with memory.session(f"agent:main:heron:direct:{number % 10}", session_id=f"h{number}") as session:
@@ -45,25 +45,26 @@ def _hide(home: Path, count: int) -> None:
     memory.searcher.close()
 
 
-def _forget(home: Path, name: str, what: Forgetting) -> None:
+def _forget(home: Path, name: str, target: Erasure) -> None:
     memory = tacit.open(home)
     began = time.perf_counter()
-    forget.look(memory, what)
-    shown = time.perf_counter()
-    report, left = forget.carry_out(memory, what, lambda step: None)
-    done = time.perf_counter()
+    service.report_erasure(memory, target)
+    shown_at = time.perf_counter()
+    report, remaining = service.carry_out(memory, target, lambda step: None)
+    done_at = time.perf_counter()
     survey, files = report.plan.survey, {place.path for place in report.plan.places}
     print(
         f"{name}: {len(files)} files and {len(survey.commits)} of {len(survey.graph)} commits changed; "
-        f"shown in {shown - began:.1f} s, done and proved in {done - shown:.1f} s, left in {len(left)} places"
+        f"shown in {shown_at - began:.1f} s, done and proved in {done_at - shown_at:.1f} s, "
+        f"left in {len(remaining)} places"
     )
 
 
-def _files(home: Path) -> int:
+def _count_files(home: Path) -> int:
     return sum(file.is_file() for file in home.rglob("*") if ".git" not in file.parts)
 
 
-def _objects(home: Path) -> int:
+def _count_objects(home: Path) -> int:
     command = ["git", "cat-file", "--batch-all-objects", "--batch-check=x", "--unordered"]
     return subprocess.run(command, cwd=home, capture_output=True, check=True).stdout.count(b"\n")
 

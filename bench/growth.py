@@ -1,7 +1,7 @@
-"""How a turn grows from 1,000 to 100,000 notes, against the statements that it asks of the index.
+"""How a turn grows from 1,000 to 100,000 notes, against its SQL statements.
 
-Not among what is measured by default: to make the larger home takes minutes, once, and its index again
-whenever code that makes indexes changed.
+It does not run by default: making the larger home takes minutes once, and indexing it again takes minutes
+whenever the indexing code changed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Homes to measure in: empty, filled from the sample, or with thousands of transcripts.
+"""Homes for measurements: empty, filled from the sample, or with thousands of transcripts.
 
-The large ones are made once and kept in .cache/bench; whoever changes a home gets a copy.
+The large ones are made once and kept in .cache/bench; a measurement that changes a home uses a copy.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from pathlib import Path
 
 import tacit
 from tacit import sample
-from tacit.model.turns import Closing, Opening
-from tacit.text import transcript as form
+from tacit.transcripts import format as form
+from tacit.transcripts.model import Closing, Opening
 
 CACHE = Path(".cache/bench").absolute()
-_LAYOUT = "2"  # raise it when the cached homes are to be made anew
+_LAYOUT = "2"  # raise it to rebuild the cached homes
 _PER_DAY = 5
-_FIRST = datetime(2015, 3, 2, 8, 0, tzinfo=UTC)
+_FIRST_DAY = datetime(2015, 3, 2, 8, 0, tzinfo=UTC)
 
 
 @contextmanager
 def workshop() -> Iterator[Path]:
-    """A folder on the file system of the cached homes, gone afterwards."""
+    """A temporary folder on the file system of the cached homes."""
     CACHE.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="run-", dir=CACHE))
     try:
@@ -42,7 +42,7 @@ def empty(root: Path) -> tacit.Memory:
 
 
 def from_sample(root: Path) -> tacit.Memory:
-    """Its notes and conversations, written the way a host would and committed."""
+    """The sample's notes and conversations, written like a host would and committed."""
     memory = tacit.init(root)
     for path, data in sample.notes():
         file = root / path
@@ -66,50 +66,50 @@ def with_transcripts(count: int) -> Path:
         making = root.with_name(root.name + ".making")
         shutil.rmtree(making, ignore_errors=True)
         memory = tacit.init(making)
-        for path, text in islice(_transcripts(), count):
+        for path, text in islice(_generate_transcripts(), count):
             file = making / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
             file.chmod(0o400)
-        memory.commit()  # takes in sealed transcripts that it finds: one commit each, with their hashes
+        memory.commit()  # commits the sealed transcripts that it finds, each with its hash
         making.rename(root)
     return root
 
 
 def copy(home: Path, to: Path) -> Path:
     shutil.copytree(home, to, symlinks=True)
-    os.sync()  # else the first measured fsync would pay for the copying
+    os.sync()  # otherwise the first measured fsync would pay for the copy
     return to
 
 
 def words(length: int) -> Iterator[str]:
-    """Texts of this length, from the sample, without end."""
-    said = " ".join(turn.text for talk in sample.conversations() for turn in talk.turns if turn.text)
-    plain = " ".join(said.split())
+    """Endless texts of this length from the sample."""
+    text = " ".join(turn.text for talk in sample.conversations() for turn in talk.turns if turn.text)
+    plain = " ".join(text.split())
     while True:
-        for at in range(0, len(plain) - length, length):
-            yield plain[at : at + length].strip().ljust(length, ".")
+        for start in range(0, len(plain) - length, length):
+            yield plain[start : start + length].strip().ljust(length, ".")
 
 
-def _transcripts() -> Iterator[tuple[str, str]]:
+def _generate_transcripts() -> Iterator[tuple[str, str]]:
     """Path and text of sealed transcripts: twenty messages of 400 characters, five a day."""
     texts = words(400)
     for number in range(sys.maxsize):
         day, slot = divmod(number, _PER_DAY)
-        started = _FIRST + timedelta(days=day, hours=2 * slot)
+        started = _FIRST_DAY + timedelta(days=day, hours=2 * slot)
         opening = Opening(f"ses_{number:08x}", started, channel="bench", model="none")
-        yield _transcript(opening, list(islice(texts, 20)))
+        yield _format_transcript(opening, list(islice(texts, 20)))
 
 
-def _transcript(opening: Opening, texts: list[str]) -> tuple[str, str]:
-    name = form.slug(texts[0])
-    pieces = [form.begin(opening, texts[0])]
-    place = form.Place(0, None, opening.started.date())
-    at = opening.started
+def _format_transcript(opening: Opening, texts: list[str]) -> tuple[str, str]:
+    name = form.make_slug(texts[0])
+    parts = [form.render_opening(opening, texts[0])]
+    place = form.RecordPosition(0, None, opening.started.date())
+    moment = opening.started
     for text, turn in zip(texts, chain.from_iterable([("user", "agent")] * len(texts)), strict=False):
-        at += timedelta(seconds=30)
-        written = form.message(place, at, "user" if turn == "user" else "agent", text)
-        pieces.append(written.text)
-        place = written.place
-    text = form.finish("".join(pieces), opening, Closing(at, (), 1000, 1000), [])
-    return form.file_path(opening, name), text
+        moment += timedelta(seconds=30)
+        message = form.render_message(place, moment, "user" if turn == "user" else "agent", text)
+        parts.append(message.text)
+        place = message.place
+    text = form.render_final("".join(parts), opening, Closing(moment, (), 1000, 1000), [])
+    return form.make_file_path(opening, name), text

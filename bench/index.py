@@ -1,4 +1,4 @@
-"""Making the index of 10,000 notes, keeping it true, and what it takes in memory and on disk."""
+"""Building the index of 10,000 notes, updating it, and its size in memory and on disk."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from time import perf_counter
 from bench import corpus, homes
 from bench.pairs import Measured, paired, timed
 from tacit.app import open_home
+from tacit.home.listing import INDEXED
+from tacit.markdown.chunker import split_chunks
 from tacit.search.searcher import Searcher
-from tacit.store.listing import INDEXED
-from tacit.text.chunk import chunks
 
 NOTES = 10_000
 MANY = 44_000  # about 100,000 passages
@@ -26,12 +26,12 @@ MANY = 44_000  # about 100,000 passages
 
 def measure(folder: Path) -> list[Measured]:
     home = homes.copy(corpus.home(NOTES), folder / "index")
-    found = [_full(home)]
+    results = [_measure_rebuild(home)]
     searcher = searcher_of(home)
     searcher.update()
-    found += [_unchanged(home, searcher), _one_changed(home, searcher)]
+    results += [_measure_unchanged(home, searcher), _measure_one_change(home, searcher)]
     _print_size(home, searcher)
-    return [*found, _growth()]
+    return [*results, _measure_growth()]
 
 
 def searcher_of(home: Path) -> Searcher:
@@ -39,78 +39,82 @@ def searcher_of(home: Path) -> Searcher:
 
 
 def paths(home: Path) -> list[str]:
-    """What is indexed, found by other means."""
+    """The indexed files, listed independently."""
     files = (file for folder in INDEXED for file in (home / folder).glob("**/*.md"))
     return sorted(str(file) for file in files)
 
 
-# ---------------------------------------------------------------- from nothing
+# ---------------------------------------------------------------- rebuild
 
 
-def _full(home: Path) -> Measured:
-    listed = paths(home)
-    used: list[float] = []
-    least: list[float] = []
+def _measure_rebuild(home: Path) -> Measured:
+    files = paths(home)
+    ours_cpu: list[float] = []
+    floor_cpu: list[float] = []
 
     def floor() -> None:
         began = processor()
-        for path in listed:
+        for path in files:
             with open(path, encoding="utf-8") as file:
-                chunks(file.read())
-        least.append(processor() - began)
+                split_chunks(file.read())
+        floor_cpu.append(processor() - began)
 
     def ours() -> None:
         searcher = searcher_of(home)
         began = processor()
-        done = searcher.update(rebuild=True)
-        used.append(processor() - began)
+        update = searcher.update(rebuild=True)
+        ours_cpu.append(processor() - began)
         searcher.close()
-        assert done.report.read == len(listed)
-        assert done.facts
-        assert done.facts.embedded == done.facts.passages, done.notes
+        assert update.report.read == len(files)
+        assert update.facts
+        assert update.facts.embedded == update.facts.passages, update.notes
 
     what = f"index: {NOTES:,} notes from nothing, words and vectors"
-    found = paired(what, "read + chunk", timed(floor), timed(ours), samples=3, aim=3.0, warm=0)
-    ratio = median(mine / bare for mine, bare in zip(used, least, strict=True))
-    per_second = len(listed) / median(used)
-    return replace(found, remark=f"CPU {ratio:.2f} × floor; {per_second:.0f} files per CPU second, aim 1,000")
+    result = paired(what, "read + chunk", timed(floor), timed(ours), samples=3, aim=3.0, warm=0)
+    ratio = median(
+        ours_seconds / floor_seconds for ours_seconds, floor_seconds in zip(ours_cpu, floor_cpu, strict=True)
+    )
+    per_second = len(files) / median(ours_cpu)
+    return replace(
+        result, remark=f"CPU {ratio:.2f} × floor; {per_second:.0f} files per CPU second, aim 1,000"
+    )
 
 
 def processor() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
 
 
-# ---------------------------------------------------------------- kept true
+# ---------------------------------------------------------------- update
 
 
-def _unchanged(home: Path, searcher: Searcher) -> Measured:
+def _measure_unchanged(home: Path, searcher: Searcher) -> Measured:
     def floor() -> int:
-        return sum(len(_stats(str(home / folder))) for folder in INDEXED)
+        return sum(len(_list_stats(str(home / folder))) for folder in INDEXED)
 
     def ours() -> None:
         assert searcher.update().report.unchanged >= NOTES
 
     what = f"index: nothing changed among {NOTES:,}"
-    found = paired(what, "scandir + stat", timed(floor), timed(ours), samples=25)
-    return replace(found, remark="aim 300 ms")
+    result = paired(what, "scandir + stat", timed(floor), timed(ours), samples=25)
+    return replace(result, remark="aim 300 ms")
 
 
-def _stats(folder: str) -> list[os.stat_result]:
-    found: list[os.stat_result] = []
-    waiting = [folder]
-    while waiting:
-        here = waiting.pop()
-        if os.path.isdir(here):
-            for entry in os.scandir(here):
+def _list_stats(folder: str) -> list[os.stat_result]:
+    stats: list[os.stat_result] = []
+    folders = [folder]
+    while folders:
+        current = folders.pop()
+        if os.path.isdir(current):
+            for entry in os.scandir(current):
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
+                    folders.append(entry.path)
                 else:
-                    found.append(entry.stat(follow_symlinks=False))
-    return found
+                    stats.append(entry.stat(follow_symlinks=False))
+    return stats
 
 
-def _one_changed(home: Path, searcher: Searcher) -> Measured:
+def _measure_one_change(home: Path, searcher: Searcher) -> Measured:
     change = changing(home)
     extra: list[float] = []
     scan = timed(searcher.update)
@@ -118,19 +122,19 @@ def _one_changed(home: Path, searcher: Searcher) -> Measured:
     def ours() -> float:
         change()
         began = perf_counter()
-        done = searcher.update()
+        update = searcher.update()
         took = perf_counter() - began
-        assert done.report.read == 1
-        assert done.embedded
+        assert update.report.read == 1
+        assert update.embedded
         extra.append(took - scan())
         return took
 
-    found = paired(f"index: one of {NOTES:,} changed", "nothing changed", scan, ours, samples=25)
-    return replace(found, remark=f"{median(extra) * 1000:.0f} ms of work, aim 50")
+    result = paired(f"index: one of {NOTES:,} changed", "nothing changed", scan, ours, samples=25)
+    return replace(result, remark=f"{median(extra) * 1000:.0f} ms of work, aim 50")
 
 
 def changing(home: Path) -> Callable[[], None]:
-    """Each call gives one note another text, as of a day on which it had none yet."""
+    """Each call changes the text of one note and sets a file date that it never had."""
     numbers = count()
 
     def change() -> None:
@@ -146,7 +150,7 @@ def changing(home: Path) -> Callable[[], None]:
 
 
 def _print_size(home: Path, searcher: Searcher) -> None:
-    searcher.close()  # what waits beside the file is taken in
+    searcher.close()  # merges the write-ahead log
     text = sum(os.path.getsize(path) for path in paths(home))
     size = searcher.file.stat().st_size
     print(f"\nindex: {size / 1e6:.1f} MB on disk for {text / 1e6:.1f} MB of text: {size / text:.1f} for 1\n")
@@ -154,35 +158,35 @@ def _print_size(home: Path, searcher: Searcher) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A process that ended well."""
+    """A process that ended without an error."""
 
     seconds: float
     processor: float
     peak: float  # MB, with the pages of files that it maps
-    own: float  # MB of its own, the most that was seen
+    own: float  # MB of its own, at peak
 
 
 def watched(command: list[str]) -> Ended:
     null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1)]
     began = perf_counter()
     child = os.posix_spawn(command[0], command, os.environ, file_actions=null)
-    peak = own = 0
+    peak = own_peak = 0
     while True:
-        ended, status, used = os.wait4(child, os.WNOHANG)
+        ended, status, usage = os.wait4(child, os.WNOHANG)
         if ended:
             break
-        # Its ru_maxrss would begin with what this process had when it started the other one.
-        seen = _memory(child)
-        peak, own = max(peak, seen.get("VmHWM", 0)), max(own, seen.get("RssAnon", 0))
+        # Its ru_maxrss would start at the size that this process had at the spawn.
+        memory = _read_memory(child)
+        peak, own_peak = max(peak, memory.get("VmHWM", 0)), max(own_peak, memory.get("RssAnon", 0))
         time.sleep(0.01)
     if status:
         raise RuntimeError(f"{' '.join(command)} failed: {status}")
-    most = peak or used.ru_maxrss
-    return Ended(perf_counter() - began, used.ru_utime + used.ru_stime, most / 1024, own / 1024)
+    max_kb = peak or usage.ru_maxrss
+    return Ended(perf_counter() - began, usage.ru_utime + usage.ru_stime, max_kb / 1024, own_peak / 1024)
 
 
-def _memory(process: int) -> dict[str, int]:
-    """KB by name, where the system tells."""
+def _read_memory(process: int) -> dict[str, int]:
+    """KB by name, if the system tells."""
     try:
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
     except OSError:
@@ -191,11 +195,11 @@ def _memory(process: int) -> dict[str, int]:
     return {row[0].rstrip(":"): int(row[1]) for row in rows if row[-1:] == ["kB"]}
 
 
-def _growth() -> Measured:
-    """The same command for one and for almost five times as many notes, each in a process of its own."""
-    few, many = (corpus.rebuilt(notes, watched) for notes in (NOTES, MANY))
-    ratio = many.seconds / few.seconds
-    for notes, ended in ((NOTES, few), (MANY, many)):
+def _measure_growth() -> Measured:
+    """The same command for a home and for one with almost five times as many notes, in processes."""
+    small, large = (corpus.rebuilt(notes, watched) for notes in (NOTES, MANY))
+    ratio = large.seconds / small.seconds
+    for notes, ended in ((NOTES, small), (MANY, large)):
         print(
             f"index: `tacit index --rebuild` of {notes:,} notes: {ended.seconds:.1f} s,"
             f" {notes / ended.processor:.0f} files per CPU second,"
@@ -204,10 +208,11 @@ def _growth() -> Measured:
     return Measured(
         what=f"index: `tacit index --rebuild`, {MANY:,} notes",
         against=f"{NOTES:,} notes",
-        floor=few.seconds,
-        ours=many.seconds,
+        floor=small.seconds,
+        ours=large.seconds,
         ratio=ratio,
         middle=(ratio, ratio),
         samples=1,
-        remark=f"peak {many.peak:.0f} MB against {few.peak:.0f}, own {many.own:.0f} against {few.own:.0f}",
+        remark=f"peak {large.peak:.0f} MB against {small.peak:.0f}, "
+        f"own {large.own:.0f} against {small.own:.0f}",
     )

@@ -1,4 +1,4 @@
-"""What 10,000 transcripts cost those who do not need them: the floor is the same call in an empty home."""
+"""What 10,000 transcripts cost calls that do not need them; the floor is the same call in an empty home."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from bench.seal import talk
 def measure(folder: Path) -> list[Measured]:
     full = homes.with_transcripts(10_000)
     empty = homes.empty(folder / "many-empty").home.root
-    mine = homes.copy(full, folder / "many-full")
+    copy = homes.copy(full, folder / "many-full")
 
-    def both(what: str, work: Callable[[Path], Timed], large: Path, samples: int) -> Measured:
+    def pair(what: str, work: Callable[[Path], Timed], large: Path, samples: int) -> Measured:
         label = f"10,000 transcripts: {what}"
         return paired(label, "empty home", work(empty), work(large), samples=samples)
 
     return [
-        both("`tacit.open()`", lambda home: timed(lambda: tacit.open(home)), full, 200),
-        both("`tacit status`", lambda home: process(TACIT, "--home", str(home), "status"), full, 30),
-        both("first message of a session", _first_message, mine, 50),
-        both("`session.end()`", _end, mine, 30),
+        pair("`tacit.open()`", lambda home: timed(lambda: tacit.open(home)), full, 200),
+        pair("`tacit status`", lambda home: process(TACIT, "--home", str(home), "status"), full, 30),
+        pair("first message of a session", _first_message, copy, 50),
+        pair("`session.end()`", _end, copy, 30),
     ]
 
 

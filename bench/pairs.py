@@ -1,4 +1,4 @@
-"""Two things measured in turn, so that a busy moment of the machine hits both."""
+"""Measures two things alternately, so that a busy moment of the machine affects both."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from statistics import median, quantiles
 from time import perf_counter
 
-# Does the work once and says how many seconds it took; what it needs before and after is not counted.
+# Does the work once and returns its seconds, without setup and cleanup.
 Timed = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Seconds are medians; `ratio` is the median of the pairs' ratios, half of which lie in `middle`."""
+    """Seconds are medians; `ratio` is the median of the pairs' ratios, half of which are in `middle`."""
 
     what: str
     against: str
@@ -37,7 +37,7 @@ def paired(
     aim: float | None = None,
     warm: int = 2,
 ) -> Measured:
-    """floor, ours, floor, ours …; the first `warm` pairs are thrown away."""
+    """floor, ours, floor, ours …; the first `warm` pairs are dropped."""
     print(f"{what}: {samples} pairs", file=sys.stderr)
     pairs = [(floor(), ours()) for _ in range(warm + samples)][warm:]
     ratios = [ours_took / floor_took for floor_took, ours_took in pairs]

@@ -1,7 +1,7 @@
-"""Topics as people write them, for the notes of `bench.corpus`. The same number gives the same bytes.
+"""Realistic topics for the notes of `bench.corpus`. The same number gives the same bytes.
 
-A topic is about the machines, dishes or programs of one maker, "bexley-lathe". Most wake by a list of words,
-some by an expression, by people, by files or by an address; most ask the gate; half subscribe to a note.
+A topic is about the machines, dishes or programs of one maker, "bexley-lathe". Most activate on a list of
+words, some on an expression, people, files or a URL; most ask the gate; half subscribe to a note.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from random import Random
 import tacit.sample
 from bench import corpus
 from bench.corpus import FIELDS, MAKERS, PEOPLE, Field
-from tacit.model.topics import Topic
-from tacit.text.topics import read
+from tacit.topics.model import Topic
+from tacit.topics.parser import parse_topic
 
-_SUBSCRIBED = 1000  # notes to which topics subscribe are among the first so many: every home has them
+_SUBSCRIBABLE_NOTES = 1000  # topics subscribe only to the first notes, which every home has
 _ACTIVATIONS, _PRIORITIES = ("gated", "auto", "manual"), ("medium", "high", "low", "critical")
 _STEPS = (
     "Ask which {thing} is meant, if it isn't said.",
@@ -36,46 +36,49 @@ _NOTES = (
 
 
 def topics(count: int) -> list[Topic]:
-    found = [read(path, text)[0] for path, text in written(count)]
-    return [topic for topic in found if topic is not None]
+    parsed = [parse_topic(path, text)[0] for path, text in written(count)]
+    return [topic for topic in parsed if topic is not None]
 
 
 def written(count: int) -> Iterator[tuple[str, str]]:
-    """Path and text of each."""
+    """Path and text of each topic."""
     things = [(field, thing) for field, about in FIELDS.items() for thing in about.things]
     for number in range(count):
         rng = Random(corpus.SEED + number)
         (field, thing), maker = things[number * 37 % len(things)], MAKERS[number * 7 % len(MAKERS)]
         name = f"{maker.lower()}-{thing}-{number}"
-        yield f"topics/{name}.md", _text(rng, number, FIELDS[field], maker, thing)
+        yield f"topics/{name}.md", _topic_text(rng, number, FIELDS[field], maker, thing)
 
 
-def _text(rng: Random, number: int, about: Field, maker: str, thing: str) -> str:
-    subscribed = [corpus.note(rng.randrange(_SUBSCRIBED))[0] for _ in range(number % 4 % 3)]
+def _topic_text(rng: Random, number: int, about: Field, maker: str, thing: str) -> str:
+    subscribed = [corpus.note(rng.randrange(_SUBSCRIBABLE_NOTES))[0] for _ in range(number % 4 % 3)]
     head = [
         "type: topic",
         f"description: What to do when the {thing} of {maker} comes up",
         "triggers:",
-        *(f"  {line}" for line in _triggers(rng, number, about, maker, thing)),
+        *(f"  {line}" for line in _trigger_lines(rng, number, about, maker, thing)),
         *(["subscriptions:", *(f"  - {path}" for path in subscribed)] if subscribed else []),
         f"activation: {rng.choices(_ACTIVATIONS, (12, 7, 1))[0]}",
         f"priority: {rng.choices(_PRIORITIES, (10, 6, 3, 1))[0]}",
         f"keywords: [{maker}, {rng.choice(about.nouns)}]",
     ]
     words = {"thing": thing, "who": rng.choice(PEOPLE), "other_who": rng.choice(PEOPLE)}
-    steps = [f"{at}. {_said(rng, about, words, line)}" for at, line in enumerate(rng.sample(_STEPS, 6), 1)]
-    notes = [f"- {_said(rng, about, words, line)}" for line in _NOTES]
+    steps = [
+        f"{step_number}. {_fill_in(rng, about, words, line)}"
+        for step_number, line in enumerate(rng.sample(_STEPS, 6), 1)
+    ]
+    notes = [f"- {_fill_in(rng, about, words, line)}" for line in _NOTES]
     body = [f"# {maker} {thing}", "", "## Instructions", "", *steps, "", "## Context Notes", "", *notes]
     return "\n".join(["---", *head, "---", "", *body, ""])
 
 
-def _said(rng: Random, about: Field, words: dict[str, str], line: str) -> str:
+def _fill_in(rng: Random, about: Field, words: dict[str, str], line: str) -> str:
     noun, other = rng.sample(about.nouns, 2)
     figure, unit = rng.choice(about.figures), rng.choice(about.units)
     return line.format(noun=noun, other=other, figure=figure, unit=unit, **words)
 
 
-def _triggers(rng: Random, number: int, about: Field, maker: str, thing: str) -> Iterator[str]:
+def _trigger_lines(rng: Random, number: int, about: Field, maker: str, thing: str) -> Iterator[str]:
     rare = about.nouns[len(about.nouns) // 2 :]
     noun, other = rng.sample(rare, 2)
     figure = rng.choice(about.figures)
@@ -100,7 +103,7 @@ def _triggers(rng: Random, number: int, about: Field, maker: str, thing: str) ->
 
 
 def furnish(root: Path, count: int) -> None:
-    """These topics, and what the sample's agent is."""
+    """Write the topics and the identity of the sample's agent."""
     for path, text in written(count):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, encoding="utf-8")

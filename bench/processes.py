@@ -1,4 +1,4 @@
-"""Programs timed from start to end, with their output thrown away."""
+"""Times programs from start to end, and discards their output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def process(*command: str) -> Timed:
 
 
 def run(command: tuple[str, ...]) -> float:
-    """Seconds of one run. The cheapest way to start a program, so that starting it weighs least."""
+    """Seconds of one run. The program is started in the cheapest way, so that the start counts least."""
     null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1)]
     began = perf_counter()
     child = os.posix_spawn(command[0], command, os.environ, file_actions=null)

@@ -1,4 +1,4 @@
-"""A question to a warm index against its two bare statements; and to a cold one, as a process."""
+"""A query to a warm index against its bare SQL statements, and to a cold one in a new process."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from bench.corpus import Question
 from bench.index import MANY, NOTES, searcher_of
 from bench.pairs import Measured, Timed, paired
 from bench.processes import BARE, TACIT, process
-from tacit.app import load_config, parts_of
-from tacit.index.opening import open_index
-from tacit.model.search import Found
+from tacit.app import load_config, search_parts
+from tacit.home.layout import Home
+from tacit.search.model import Found
+from tacit.search.open_index import open_index
 from tacit.search.searcher import Searcher
-from tacit.store.home import Home
 
-_SIZES = (440, 4_400, MANY)  # notes; they have about 1,000, 10,000 and 100,000 passages
-_MANY_HITS = 60  # as many as a compiled turn asks for
+_HOME_SIZES = (440, 4_400, MANY)  # notes; they have about 1,000, 10,000 and 100,000 chunks
+_MAX_HITS = 60  # as many as a compiled turn asks for
 _NOW = datetime(2026, 3, 20, 9, 0, tzinfo=UTC)
 
 
@@ -38,7 +38,7 @@ class Statement(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a question asked of the index: the best by words; the nearest by signs, then by their vectors."""
+    """The statements of a query: the best by words; the nearest by signs, then by their vectors."""
 
     words: Statement
     signs: Statement
@@ -51,50 +51,50 @@ class Asked(NamedTuple):
 
 def measure(folder: Path) -> list[Measured]:
     del folder  # nothing is written
-    found = [measured for notes in _SIZES for measured in _warm(notes)]
-    found += [spreading(corpus.indexed(notes), corpus.questions(notes)) for notes in _SIZES[:2]]
-    _print_right()
-    return [*found, _one_shot()]
+    results = [measured for notes in _HOME_SIZES for measured in _measure_warm(notes)]
+    results += [spreading(corpus.indexed(notes), corpus.questions(notes)) for notes in _HOME_SIZES[:2]]
+    _print_accuracy()
+    return [*results, _measure_cold()]
 
 
 # ---------------------------------------------------------------- warm
 
 
-def _warm(notes: int) -> list[Measured]:
+def _measure_warm(notes: int) -> list[Measured]:
     searcher = searcher_of(corpus.indexed(notes))
-    asked = all_asked(notes)
+    question_statements = all_asked(notes)
     bare = connected(searcher.file)
     ((passages,),) = bare.execute("SELECT count(*) FROM passages")
-    found = []
-    for what, limit, snippets in (
+    results = []
+    for label, limit, snippets in (
         ("", 10, True),
-        (f" {_MANY_HITS} hits without snippets,", _MANY_HITS, False),
+        (f" {_MAX_HITS} hits without snippets,", _MAX_HITS, False),
     ):
-        ours = _Ours(searcher, corpus.questions(notes), limit, snippets)
+        timer = _QuestionTimer(searcher, corpus.questions(notes), limit, snippets)
         measured = paired(
-            f"query: {passages:,} passages,{what} without the question's vector",
+            f"query: {passages:,} passages,{label} without the question's vector",
             "bare statements",
-            _floor(bare, asked),
-            ours.once,
+            _time_statements(bare, question_statements),
+            timer.once,
             samples=corpus.ASKED,
             aim=1.5,
             warm=corpus.ASKED,
         )
-        ours.print_steps(passages)
-        found.append(replace(measured, remark=ours.remark()))
+        timer.print_steps(passages)
+        results.append(replace(measured, remark=timer.remark()))
     searcher.close()
     bare.close()
-    return found
+    return results
 
 
 def spreading(home: Path, questions: Sequence[Question]) -> Measured:
-    """The same questions, with and without the notes that links lead to; half of the notes have a link."""
-    parts = parts_of(load_config(Home(home)).config)
+    """The same questions with and without link expansion; half of the notes have a link."""
+    parts = search_parts(load_config(Home(home)).config)
     without, with_links = (
         Searcher(Home(home), replace(parts, spreading=weight)) for weight in (0.0, parts.spreading)
     )
-    reached = sum(any(hit.why.linked for hit in ask(with_links, one).hits) for one in questions)
-    floor, ours = (_Ours(searcher, questions, 10, True) for searcher in (without, with_links))
+    reached = sum(any(hit.why.linked for hit in ask(with_links, question).hits) for question in questions)
+    floor, ours = (_QuestionTimer(searcher, questions, 10, True) for searcher in (without, with_links))
     measured = paired(
         f"query: {with_links.update().report.unchanged:,} notes, one hop along links",
         "without it",
@@ -112,56 +112,56 @@ def spreading(home: Path, questions: Sequence[Question]) -> Measured:
 
 
 def ask(searcher: Searcher, question: Question, limit: int = 10, snippets: bool = True) -> Found:
-    found = searcher.find(question.text, limit=limit, now=_NOW, catch_up=0, snippets=snippets)
-    assert found.channels == ("lexical", "vector"), found.degraded
-    return found
+    answer = searcher.find(question.text, limit=limit, now=_NOW, catch_up=0, snippets=snippets)
+    assert answer.channels == ("lexical", "vector"), answer.degraded
+    return answer
 
 
-class _Ours:
-    """Each question in turn, and how long its steps took."""
+class _QuestionTimer:
+    """Runs one question after the other, and times their steps."""
 
     def __init__(self, searcher: Searcher, questions: Sequence[Question], limit: int, snippets: bool) -> None:
         self._searcher, self._questions = searcher, cycle(questions)
         self._limit, self._snippets = limit, snippets
-        self._whole: list[float] = []
+        self._totals: list[float] = []
         self._steps: defaultdict[str, list[float]] = defaultdict(list)
 
     def once(self) -> float:
         question = next(self._questions)
         began = perf_counter()
-        found = ask(self._searcher, question, self._limit, self._snippets)
+        answer = ask(self._searcher, question, self._limit, self._snippets)
         took = perf_counter() - began
-        steps = found.trace["milliseconds"]
+        steps = answer.trace["milliseconds"]
         assert isinstance(steps, dict)
-        self._whole.append(took * 1000)
+        self._totals.append(took * 1000)
         for step, milliseconds in steps.items():
             self._steps[step].append(milliseconds)
         return float(took - steps["vector"] / 1000)
 
-    def _warm(self, took: Sequence[float]) -> Sequence[float]:
+    def _measure_warm(self, took: Sequence[float]) -> Sequence[float]:
         return took[corpus.ASKED :]
 
     def remark(self) -> str:
-        whole, vector = self._warm(self._whole), self._warm(self._steps["vector"])
+        totals, vector = self._measure_warm(self._totals), self._measure_warm(self._steps["vector"])
         return (
-            f"with it p50 {median(whole):.1f} ms, p95 {quantiles(whole, n=20)[-1]:.1f} ms;"
+            f"with it p50 {median(totals):.1f} ms, p95 {quantiles(totals, n=20)[-1]:.1f} ms;"
             f" the vector {median(vector):.2f} ms"
         )
 
     def print_steps(self, passages: int) -> None:
         print(f"\nquery: {passages:,} passages, medians of the steps in ms")
-        steps = {step: median(self._warm(took)) for step, took in self._steps.items()}
-        steps["all"] = median(self._warm(self._whole))
+        steps = {step: median(self._measure_warm(took)) for step, took in self._steps.items()}
+        steps["all"] = median(self._measure_warm(self._totals))
         print("  " + "  ".join(f"{step} {took:.2f}" for step, took in steps.items()) + "\n")
 
 
-def _floor(bare: apsw.Connection, asked: Sequence[Asked]) -> Timed:
-    turn = cycle(asked)
+def _time_statements(bare: apsw.Connection, statements: Sequence[Asked]) -> Timed:
+    statement_cycle = cycle(statements)
 
     def once() -> float:
-        one = next(turn)
+        question_statements = next(statement_cycle)
         began = perf_counter()
-        for statement in one:
+        for statement in question_statements:
             if statement:
                 list(bare.execute(*statement))
         return perf_counter() - began
@@ -174,12 +174,12 @@ def _floor(bare: apsw.Connection, asked: Sequence[Asked]) -> Timed:
 
 @contextmanager
 def recording() -> Iterator[list[Statement]]:
-    """The statements of all connections that are opened meanwhile."""
-    found: list[Statement] = []
+    """Record the statements of all connections that are opened inside the block."""
+    statements: list[Statement] = []
 
     def trace(cursor: apsw.Cursor, sql: str, bindings: Any) -> bool:
         del cursor
-        found.append(Statement(sql, tuple(bindings or ())))
+        statements.append(Statement(sql, tuple(bindings or ())))
         return True
 
     def hook(connection: apsw.Connection) -> None:
@@ -187,7 +187,7 @@ def recording() -> Iterator[list[Statement]]:
 
     apsw.connection_hooks.append(hook)
     try:
-        yield found
+        yield statements
     finally:
         apsw.connection_hooks.remove(hook)
 
@@ -195,12 +195,14 @@ def recording() -> Iterator[list[Statement]]:
 def all_asked(notes: int) -> list[Asked]:
     with recording() as recorded:
         searcher = searcher_of(corpus.indexed(notes))
-        found = [_asked(searcher, question, recorded) for question in corpus.questions(notes)]
+        recorded_questions = [
+            _record_statements(searcher, question, recorded) for question in corpus.questions(notes)
+        ]
     searcher.close()
-    return found
+    return recorded_questions
 
 
-def _asked(searcher: Searcher, question: Question, recorded: list[Statement]) -> Asked:
+def _record_statements(searcher: Searcher, question: Question, recorded: list[Statement]) -> Asked:
     recorded.clear()
     ask(searcher, question)
     words, signs, vectors = (
@@ -211,7 +213,7 @@ def _asked(searcher: Searcher, question: Question, recorded: list[Statement]) ->
 
 
 def connected(file: Path) -> apsw.Connection:
-    """Nothing of ours, but with the settings that our own connection has."""
+    """A bare connection with the same settings as tacit's own."""
     with recording() as recorded:
         open_index(file).close()
     bare = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE)
@@ -226,26 +228,27 @@ def connected(file: Path) -> apsw.Connection:
     return bare
 
 
-# ---------------------------------------------------------------- right and cold
+# ---------------------------------------------------------------- accuracy and cold start
 
 
-def _print_right() -> None:
+def _print_accuracy() -> None:
     searcher = searcher_of(corpus.indexed(NOTES))
-    first: defaultdict[str, int] = defaultdict(int)
-    ten: defaultdict[str, int] = defaultdict(int)
+    in_first: defaultdict[str, int] = defaultdict(int)
+    in_ten: defaultdict[str, int] = defaultdict(int)
     for question in corpus.questions(NOTES):
-        found = [hit.path for hit in ask(searcher, question).hits]
-        first[question.kind] += found[:1] == [question.target]
-        ten[question.kind] += question.target in found
+        hit_paths = [hit.path for hit in ask(searcher, question).hits]
+        in_first[question.kind] += hit_paths[:1] == [question.target]
+        in_ten[question.kind] += question.target in hit_paths
     searcher.close()
-    kinds = ", ".join(f"{kind} {ten[kind]}" for kind in sorted(ten))
+    kinds = ", ".join(f"{kind} {in_ten[kind]}" for kind in sorted(in_ten))
     print(
-        f"query: {sum(ten.values())}/{corpus.ASKED} answers among the first ten of {NOTES:,} notes ({kinds}),"
-        f" {sum(first.values())} in the first place\n"
+        f"query: {sum(in_ten.values())}/{corpus.ASKED} answers among the first ten of {NOTES:,} notes"
+        f" ({kinds}),"
+        f" {sum(in_first.values())} in the first place\n"
     )
 
 
-def _one_shot() -> Measured:
+def _measure_cold() -> Measured:
     home, question = corpus.indexed(NOTES), corpus.questions(NOTES)[1]
     ours = process(TACIT, "--home", str(home), "search", question.text)
     what = f"query: `tacit search`, {NOTES:,} notes"

@@ -1,4 +1,4 @@
-"""The measurements as a markdown table and as JSON. Facts about the machine name neither it nor a path."""
+"""The measurements as a markdown table and as JSON. Facts about the machine leave out its name and paths."""
 
 from __future__ import annotations
 
@@ -25,13 +25,17 @@ def facts(folder: Path) -> dict[str, str]:
 
 
 def file_system(folder: Path) -> str:
-    """The type of the file system that holds the folder, where the system tells."""
+    """The type of the file system that holds the folder, if the system tells."""
     try:
         mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
     except OSError:
         return "unknown"
     place = str(folder.resolve()) + "/"
-    holding = [(len(at), kind) for _, at, kind, *_ in mounts if place.startswith(at.rstrip("/") + "/")]
+    holding = [
+        (len(mount_point), kind)
+        for _, mount_point, kind, *_ in mounts
+        if place.startswith(mount_point.rstrip("/") + "/")
+    ]
     return max(holding)[1] if holding else "unknown"
 
 
@@ -40,11 +44,11 @@ def table(found: Sequence[Measured]) -> str:
         ("what", "floor", "ours", "ratio", "middle half", "aim", "samples"),
         ("---",) * 7,
     ]
-    rows += [_row(item) for item in found]
+    rows += [_table_row(item) for item in found]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def _row(item: Measured) -> tuple[str, ...]:
+def _table_row(item: Measured) -> tuple[str, ...]:
     low, high = item.middle
     return (
         item.what,

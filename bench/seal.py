@@ -1,4 +1,4 @@
-"""Ending a session (seal and commit) against git's own add and commit, made as durable."""
+"""Ending a session (seal and commit) against git's own add and commit with the same durability."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import tacit
 from bench import homes
 from bench.pairs import Measured, Timed, paired
 
-# What tacit asks of git: everything synced, nothing else run.
-_SETTINGS = (
+# The settings that tacit runs git with: sync everything, run nothing else.
+_GIT_SETTINGS = (
     "core.fsync=all",
     "core.fsyncMethod=fsync",
     "core.hooksPath=/dev/null",
@@ -22,7 +22,7 @@ _SETTINGS = (
     "user.name=bench",
     "user.email=bench@localhost",
 )
-_GIT = ("git", *(part for setting in _SETTINGS for part in ("-c", setting)))
+_GIT = ("git", *(part for setting in _GIT_SETTINGS for part in ("-c", setting)))
 
 
 def measure(folder: Path) -> list[Measured]:
@@ -31,10 +31,14 @@ def measure(folder: Path) -> list[Measured]:
     bare = homes.copy(earlier, folder / "seal-bare")
     what = "seal: `session.end()`, 20 messages, 1,000 transcripts before it"
     against = "durable `git add` + `git commit`"
-    return [paired(what, against, _floor(bare, memory), _ours(memory), samples=100, aim=1.5, warm=3)]
+    return [
+        paired(
+            what, against, _time_git(bare, memory), _time_session_end(memory), samples=100, aim=1.5, warm=3
+        )
+    ]
 
 
-def _ours(memory: tacit.Memory) -> Timed:
+def _time_session_end(memory: tacit.Memory) -> Timed:
     def once() -> float:
         session = talk(memory, 20)
         began = perf_counter()
@@ -48,26 +52,26 @@ def _ours(memory: tacit.Memory) -> Timed:
 
 
 def talk(memory: tacit.Memory, messages: int) -> tacit.Session:
-    """A session that is still open, after this many messages of 400 characters."""
+    """An open session with this many messages of 400 characters."""
     session = memory.session(channel="bench", model="none")
     for number, text in enumerate(islice(homes.words(400), messages)):
         session.message("agent" if number % 2 else "user", text)
     return session
 
 
-def _floor(root: Path, like: tacit.Memory) -> Timed:
-    """The same bytes below another name of the same depth; they lie on disk before the clock starts."""
-    session = talk(like, 20)
-    path, data = str(session.path), (like.home.root / str(session.path)).read_bytes()
+def _time_git(root: Path, memory: tacit.Memory) -> Timed:
+    """Commit the same bytes under another name of the same depth; on disk before the clock starts."""
+    session = talk(memory, 20)
+    path, data = str(session.path), (memory.home.root / str(session.path)).read_bytes()
     session.end()
     (root / path).parent.mkdir(parents=True, exist_ok=True)
-    made = 0
+    number = 0
 
     def once() -> float:
-        nonlocal made
-        made += 1
-        name = f"{path.removesuffix('.md')}-{made}.md"
-        _write(root / name, data + f"{made}\n".encode())
+        nonlocal number
+        number += 1
+        name = f"{path.removesuffix('.md')}-{number}.md"
+        _write_durably(root / name, data + f"{number}\n".encode())
         began = perf_counter()
         add_and_commit(root, name)
         return perf_counter() - began
@@ -76,22 +80,22 @@ def _floor(root: Path, like: tacit.Memory) -> Timed:
 
 
 def add_and_commit(root: Path, *names: str) -> None:
-    """git alone, with its files synced by its own settings and its directories by us."""
+    """git alone; its settings sync its files, and we sync its directories."""
     for command in (("add", "--", *names), ("commit", "--quiet", "--no-verify", "--message=bench")):
         subprocess.run([*_GIT, *command], cwd=root, check=True)
     for folder in ("refs/heads", "objects", ""):
-        _sync(root / ".git" / folder)
+        _sync_folder(root / ".git" / folder)
 
 
-def _write(file: Path, data: bytes) -> None:
-    with file.open("wb") as opened:
-        opened.write(data)
-        opened.flush()
-        os.fsync(opened.fileno())
-    _sync(file.parent)
+def _write_durably(file: Path, data: bytes) -> None:
+    with file.open("wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    _sync_folder(file.parent)
 
 
-def _sync(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     os.fsync(fd)
     os.close(fd)

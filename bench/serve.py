@@ -1,7 +1,7 @@
-"""The daemon: what a socket adds to a call, 64 clients at once, too much at once, and an hour of turns.
+"""The daemon: the overhead of the socket, 64 clients at once, overload, and an hour of turns.
 
-One real `tacit serve` on a copy of the home with 10,000 notes and 200 topics. Everything stays on this
-machine and lasts a bounded time.
+It runs one real `tacit serve` on a copy of the home with 10,000 notes and 200 topics. Everything stays on
+this machine and takes a bounded time.
 """
 
 from __future__ import annotations
@@ -24,43 +24,43 @@ from statistics import quantiles
 from bench import corpus
 from bench.pairs import Measured, paired
 from bench.turn import KIND
-from tacit.app import load_config, memory_of, now
+from tacit.app import create_memory, load_config, utc_now
+from tacit.client.socket import send_request, socket_path
+from tacit.home.layout import Home
 from tacit.memory import Memory
-from tacit.net.local import ask, socket_path
-from tacit.store.home import Home
 
 NOTES = 10_000
-_CLIENTS = 64
-_SECONDS = 20.0  # of each load
-_RATE = 10  # turns a second that two cores can do
-_SLOWER = 10  # times that rate is too much
+_CLIENT_COUNT = 64
+_LOAD_S = 20.0  # duration of each load
+_TURNS_PER_S = 10  # turns per second that two cores can handle
+_OVERLOAD_FACTOR = 10  # times that rate is overload
 _AGENTS = 8
-_SAID = 5  # messages that each says in a second
-_WRITTEN = 20  # notes
-_HOUR = 1200  # turns of an hour in which somebody talks all the time
-_PATIENT = 60_000  # milliseconds, where a turn is to be measured and not cut
-_GROWN = 1.10
+_MESSAGES_PER_S = 5  # messages per second of each agent
+_NOTES_WRITTEN = 20  # notes
+_TURNS_PER_HOUR = 1200  # turns in an hour of continuous conversation
+_LONG_DEADLINE_MS = 60_000  # long enough that a measured turn is not cut off
+_MAX_GROWTH = 1.10
 
 
 def measure(folder: Path) -> list[Measured]:
-    home = _home(folder)
-    with _served(home):
+    home = _prepare_home(folder)
+    with _run_daemon(home):
         pass  # a copy has other inodes, so its first start reads every file
     began = time.perf_counter()
-    with _served(home) as daemon:
+    with _run_daemon(home) as daemon:
         print(f"\nup and following {NOTES} notes after {time.perf_counter() - began:.1f} s", end="; ")
         print(f"the first question took {daemon.turn('Who mended the old crane?', 0) * 1000:.0f} ms")
-        found = [_overhead(home, daemon, "a message that needs no search", ["ok"])]
+        results = [_measure_overhead(home, daemon, "a message that needs no search", ["ok"])]
         questions = [question.text for question in corpus.questions(NOTES)]
-        found.append(_overhead(home, daemon, "a question", questions))
+        results.append(_measure_overhead(home, daemon, "a question", questions))
         print("\n| load | asked | answered | cut by the deadline | refused | errors | p50 | p95 | p99 |")
         print("|---|---|---|---|---|---|---|---|---|")
-        for load in (_together(daemon), *_in_time(daemon), _beside(daemon)):
+        for load in (_load_by_clients(daemon), *_load_by_rate(daemon), _load_with_agents(daemon)):
             print(load.row())
         print()
-        _replay(daemon)
-        _written(home, daemon)
-    return found
+        _replay_hour(daemon)
+        _print_find_delay(home, daemon)
+    return results
 
 
 # ---------------------------------------------------------------- the daemon
@@ -71,10 +71,10 @@ class Daemon:
     process: subprocess.Popen[bytes]
     socket: str
 
-    def turn(self, message: str, number: int, deadline_ms: int = _PATIENT) -> float:
-        body = _body(message, number, deadline_ms)
+    def turn(self, message: str, number: int, deadline_ms: int = _LONG_DEADLINE_MS) -> float:
+        body = _turn_body(message, number, deadline_ms)
         began = time.perf_counter()
-        status, _ = ask(self.socket, "POST", "/v1/turn", body, 60)
+        status, _ = send_request(self.socket, "POST", "/v1/turn", body, 60)
         took = time.perf_counter() - began
         assert status == 200, status
         return took
@@ -89,20 +89,20 @@ class Daemon:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
 
-def _home(folder: Path) -> Path:
+def _prepare_home(folder: Path) -> Path:
     root = folder / "home"
     shutil.copytree(corpus.indexed(NOTES, KIND), root, symlinks=True)
     for name in ("receipts", "gate"):
         shutil.rmtree(root / ".tacit" / name, ignore_errors=True)
     config = root / "memory-config.yaml"
     text = config.read_text().replace("owners: []", "owners: ['telegram:7']")
-    # Questions come again here, as they do not in life.
+    # Questions repeat here, unlike in real use.
     config.write_text(text.replace("\ninject:\n", "\ninject:\n  cache_seconds: 0\n"))
     return root
 
 
 @contextmanager
-def _served(home: Path) -> Iterator[Daemon]:
+def _run_daemon(home: Path) -> Iterator[Daemon]:
     process = subprocess.Popen(
         [sys.executable, "-m", "tacit", "serve", "--home", str(home)], stdout=subprocess.PIPE
     )
@@ -118,51 +118,51 @@ def _served(home: Path) -> Iterator[Daemon]:
 
 
 def _wait_until_warm(daemon: Daemon) -> None:
-    """Answering, and with every file followed: till then a turn looks at all of them."""
-    until = time.monotonic() + 300
-    while time.monotonic() < until:
+    """Wait until the daemon answers and follows all files: before that, each turn checks all of them."""
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline:
         with suppress(OSError):
-            status, answer = ask(daemon.socket, "GET", "/v1/health", b"", 5)
+            status, answer = send_request(daemon.socket, "GET", "/v1/health", b"", 5)
             if status == 200 and json.loads(answer).get("followed"):
                 return
         time.sleep(0.1)
     raise AssertionError("the daemon did not come up")
 
 
-def _body(message: str, number: int, deadline_ms: int) -> bytes:
+def _turn_body(message: str, number: int, deadline_ms: int) -> bytes:
     key = f"agent:main:telegram:direct:7:thread:{number}"
     return json.dumps({"message": message, "session_key": key, "deadline_ms": deadline_ms}).encode()
 
 
-# ---------------------------------------------------------------- what the socket adds
+# ---------------------------------------------------------------- overhead of the socket
 
 
-def _overhead(home: Path, daemon: Daemon, what: str, messages: list[str]) -> Measured:
+def _measure_overhead(home: Path, daemon: Daemon, label: str, messages: list[str]) -> Measured:
     config = load_config(Home(home)).config
-    config = replace(config, inject=replace(config.inject, deadline_ms=_PATIENT))
-    memory = memory_of(Home(home), config, now)
+    config = replace(config, inject=replace(config.inject, deadline_ms=_LONG_DEADLINE_MS))
+    memory = create_memory(Home(home), config, utc_now)
     memory.searcher.update()
     memory.turns.present.followed = True
-    ours, theirs = cycle(messages), cycle(messages)
+    daemon_messages, library_messages = cycle(messages), cycle(messages)
     numbers = iter(range(10**9))
 
     def in_process() -> float:
-        return _called(memory, next(theirs), next(numbers))
+        return _time_turn(memory, next(library_messages), next(numbers))
 
-    found = paired(
-        f"serve: {what}",
+    result = paired(
+        f"serve: {label}",
         "the library in this process",
         in_process,
-        lambda: daemon.turn(next(ours), next(numbers)),
+        lambda: daemon.turn(next(daemon_messages), next(numbers)),
         samples=200,
         warm=20,
     )
     memory.searcher.close()
-    added = (found.ours - found.floor) * 1000
-    return replace(found, remark=f"{added:+.2f} ms; aim under 1 ms")
+    added = (result.ours - result.floor) * 1000
+    return replace(result, remark=f"{added:+.2f} ms; aim under 1 ms")
 
 
-def _called(memory: Memory, message: str, number: int) -> float:
+def _time_turn(memory: Memory, message: str, number: int) -> float:
     key = f"agent:main:telegram:direct:7:thread:p{number}"
     began = time.perf_counter()
     memory.turn(message, session_key=key)
@@ -175,8 +175,8 @@ def _called(memory: Memory, message: str, number: int) -> float:
 @dataclass(slots=True)
 class Load:
     what: str
-    seconds: float = _SECONDS
-    took: list[float] = field(default_factory=list)  # of what was answered
+    seconds: float = _LOAD_S
+    took: list[float] = field(default_factory=list)  # seconds of the answered turns
     outcomes: Counter[str] = field(default_factory=Counter)
 
     def note(self, status: int, answer: bytes, took: float) -> None:
@@ -190,93 +190,99 @@ class Load:
             self.took.append(took)
 
     def row(self) -> str:
-        asked = sum(self.outcomes.values())
+        total = sum(self.outcomes.values())
         cuts = quantiles(self.took, n=100) if len(self.took) > 1 else [float("nan")] * 99
-        shown = [f"{cuts[at] * 1000:.0f} ms" for at in (49, 94, 98)]
+        percentiles = [f"{cuts[percent] * 1000:.0f} ms" for percent in (49, 94, 98)]
         parts = [
             self.what,
-            f"{asked} ({asked / self.seconds:.0f}/s)",
+            f"{total} ({total / self.seconds:.0f}/s)",
             *(str(self.outcomes[name]) for name in ("answered", "cut", "refused", "errors")),
-            *shown,
+            *percentiles,
         ]
         return "| " + " | ".join(parts) + " |"
 
 
-def _together(daemon: Daemon) -> Load:
-    """64 clients, each with the next question as soon as it has an answer."""
-    load = Load(f"{_CLIENTS} clients, each asks again at once")
-    asyncio.run(_clients(daemon.socket, load))
+def _load_by_clients(daemon: Daemon) -> Load:
+    """64 clients, each of which asks the next question as soon as it has an answer."""
+    load = Load(f"{_CLIENT_COUNT} clients, each asks again at once")
+    asyncio.run(_run_clients(daemon.socket, load))
     return load
 
 
-async def _clients(path: str, load: Load) -> None:
+async def _run_clients(path: str, load: Load) -> None:
     questions = cycle(corpus.questions(NOTES))
     numbers = iter(range(10**6, 10**9))
-    until = time.monotonic() + load.seconds
+    deadline = time.monotonic() + load.seconds
 
-    async def one() -> None:
-        while time.monotonic() < until:
-            status = await _asked(path, load, next(questions).text, next(numbers))
+    async def ask_questions() -> None:
+        while time.monotonic() < deadline:
+            status = await _send_turn(path, load, next(questions).text, next(numbers))
             if status == 503:
-                await asyncio.sleep(0.05)  # as a host that was told to come back later
+                await asyncio.sleep(0.05)  # like a host that was told to try again later
 
-    await asyncio.gather(*(one() for _ in range(_CLIENTS)))
+    await asyncio.gather(*(ask_questions() for _ in range(_CLIENT_COUNT)))
 
 
-def _in_time(daemon: Daemon) -> list[Load]:
-    """At a fixed rate, whether answers come or not: what the machine can do, far too much, and again what
-    it can do."""
+def _load_by_rate(daemon: Daemon) -> list[Load]:
+    """At a fixed rate, even if answers are late: what the machine can handle, far too much, and the first
+    rate again."""
     loads = [
-        Load(f"{_RATE} a second"),
-        Load(f"{_RATE * _SLOWER} a second", seconds=_SECONDS / 2),
-        Load(f"{_RATE} a second, right after"),
+        Load(f"{_TURNS_PER_S} a second"),
+        Load(f"{_TURNS_PER_S * _OVERLOAD_FACTOR} a second", seconds=_LOAD_S / 2),
+        Load(f"{_TURNS_PER_S} a second, right after"),
     ]
-    for load, rate in zip(loads, (_RATE, _RATE * _SLOWER, _RATE), strict=True):
-        asyncio.run(_stream(daemon.socket, load, rate))
+    for load, rate in zip(loads, (_TURNS_PER_S, _TURNS_PER_S * _OVERLOAD_FACTOR, _TURNS_PER_S), strict=True):
+        asyncio.run(_send_at_rate(daemon.socket, load, rate))
     return loads
 
 
-async def _stream(path: str, load: Load, rate: int) -> None:
+async def _send_at_rate(path: str, load: Load, rate: int) -> None:
     questions = cycle(corpus.questions(NOTES))
-    began, waiting = time.monotonic(), []
+    began, tasks = time.monotonic(), []
     for number in range(int(load.seconds * rate)):
         await asyncio.sleep(max(0.0, began + number / rate - time.monotonic()))
-        asked = _asked(path, load, next(questions).text, 10**7 + int(began * 1000) + number)
-        waiting.append(asyncio.create_task(asked))
-    await asyncio.gather(*waiting)
+        turn = _send_turn(path, load, next(questions).text, 10**7 + int(began * 1000) + number)
+        tasks.append(asyncio.create_task(turn))
+    await asyncio.gather(*tasks)
 
 
-def _beside(daemon: Daemon) -> Load:
-    """The same rate, while agents have kept what is said to them."""
-    load = Load(f"{_RATE} a second, beside {_AGENTS} agents", seconds=_SECONDS / 2)
+def _load_with_agents(daemon: Daemon) -> Load:
+    """The same rate, while agents send messages to be kept."""
+    load = Load(f"{_TURNS_PER_S} a second, beside {_AGENTS} agents", seconds=_LOAD_S / 2)
 
-    async def both() -> None:
-        done = asyncio.Event()
-        talking = [asyncio.create_task(_talk(daemon.socket, number, done)) for number in range(_AGENTS)]
-        await _stream(daemon.socket, load, _RATE)
-        done.set()
+    async def run() -> None:
+        is_done = asyncio.Event()
+        talking = [
+            asyncio.create_task(_send_messages(daemon.socket, number, is_done)) for number in range(_AGENTS)
+        ]
+        await _send_at_rate(daemon.socket, load, _TURNS_PER_S)
+        is_done.set()
         load.what += f" with {sum(await asyncio.gather(*talking)) / load.seconds:.0f} messages a second"
 
-    asyncio.run(both())
+    asyncio.run(run())
     return load
 
 
-async def _talk(path: str, number: int, done: asyncio.Event) -> int:
-    kept = 0
-    while not done.is_set():
-        await asyncio.sleep(1 / _SAID)
-        said = {"session_key": f"agent:main:webchat:direct:{number}", "role": "user", "text": f"Line {kept}."}
-        status, _ = await _posted(path, "/v1/message", said)
+async def _send_messages(path: str, number: int, is_done: asyncio.Event) -> int:
+    count = 0
+    while not is_done.is_set():
+        await asyncio.sleep(1 / _MESSAGES_PER_S)
+        message = {
+            "session_key": f"agent:main:webchat:direct:{number}",
+            "role": "user",
+            "text": f"Line {count}.",
+        }
+        status, _ = await _post(path, "/v1/message", message)
         assert status == 200, status
-        kept += 1
-    return kept
+        count += 1
+    return count
 
 
-async def _asked(path: str, load: Load, message: str, number: int) -> int:
+async def _send_turn(path: str, load: Load, message: str, number: int) -> int:
     key = f"agent:main:telegram:direct:7:thread:{number}"
     began = time.perf_counter()
     try:
-        status, answer = await _posted(path, "/v1/turn", {"message": message, "session_key": key})
+        status, answer = await _post(path, "/v1/turn", {"message": message, "session_key": key})
     except (OSError, TimeoutError):
         load.outcomes["errors"] += 1
         return 0
@@ -284,17 +290,19 @@ async def _asked(path: str, load: Load, message: str, number: int) -> int:
     return status
 
 
-async def _posted(path: str, to: str, asked: dict[str, str]) -> tuple[int, bytes]:
-    body = json.dumps(asked).encode()
-    head = f"POST {to} HTTP/1.1\r\nHost: tacit\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
-    async with asyncio.timeout(30), _line(path) as (reader, writer):
+async def _post(path: str, target: str, fields: dict[str, str]) -> tuple[int, bytes]:
+    body = json.dumps(fields).encode()
+    head = (
+        f"POST {target} HTTP/1.1\r\nHost: tacit\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    async with asyncio.timeout(30), _open_connection(path) as (reader, writer):
         writer.write(head.encode() + body)
         answer = await reader.read()
     return int(answer[9:12]) if answer[9:12].isdigit() else 0, answer
 
 
 @asynccontextmanager
-async def _line(path: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+async def _open_connection(path: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     reader, writer = await asyncio.open_unix_connection(path)
     try:
         yield reader, writer
@@ -302,18 +310,18 @@ async def _line(path: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.
         writer.close()
 
 
-# ---------------------------------------------------------------- written and found
+# ---------------------------------------------------------------- delay until a note is found
 
 
-def _written(home: Path, daemon: Daemon) -> None:
-    """How long after a note was saved it is found."""
+def _print_find_delay(home: Path, daemon: Daemon) -> None:
+    """How long it takes until a saved note is found."""
     took = []
-    for number in range(_WRITTEN):
+    for number in range(_NOTES_WRITTEN):
         word = f"kestrelwort{number:03}"
         file = home / "knowledge" / "reference" / f"{word}.md"
         file.write_text(f"# New\n\nThe {word} is on the top shelf.\n")
         began = time.perf_counter()
-        while word not in _searched(daemon, word):
+        while word not in _search(daemon, word):
             time.sleep(0.005)
             assert time.perf_counter() - began < 60
         took.append(time.perf_counter() - began)
@@ -321,8 +329,10 @@ def _written(home: Path, daemon: Daemon) -> None:
     print(f"a note is found {cuts[9] * 1000:.0f} ms after it was saved (p95 {cuts[18] * 1000:.0f} ms)")
 
 
-def _searched(daemon: Daemon, word: str) -> str:
-    status, answer = ask(daemon.socket, "POST", "/v1/search", json.dumps({"query": word}).encode(), 60)
+def _search(daemon: Daemon, word: str) -> str:
+    status, answer = send_request(
+        daemon.socket, "POST", "/v1/search", json.dumps({"query": word}).encode(), 60
+    )
     assert status == 200, status
     return "\n".join(hit["text"] for hit in json.loads(answer)["hits"])
 
@@ -330,18 +340,18 @@ def _searched(daemon: Daemon, word: str) -> str:
 # ---------------------------------------------------------------- an hour
 
 
-def _replay(daemon: Daemon) -> None:
-    """The turns of an hour, one after the other, in sessions of twenty; after the first part memory must not
-    grow any more."""
+def _replay_hour(daemon: Daemon) -> None:
+    """The turns of an hour, one after the other, in sessions of twenty; after the first quarter memory must
+    not grow."""
     questions = cycle(corpus.questions(NOTES))
-    seen: list[int] = []
-    for number in range(_HOUR):
+    memory_kb: list[int] = []
+    for number in range(_TURNS_PER_HOUR):
         daemon.turn(next(questions).text, 2 * 10**9 + number // 20)
-        if number in (_HOUR // 4, _HOUR - 1):
-            seen.append(daemon.memory_kb)
-    grown = seen[1] / seen[0]
+        if number in (_TURNS_PER_HOUR // 4, _TURNS_PER_HOUR - 1):
+            memory_kb.append(daemon.memory_kb)
+    growth = memory_kb[1] / memory_kb[0]
     print(
-        f"{_HOUR} turns in sessions of 20: memory {seen[0] // 1024} MB after a quarter,"
-        f" {seen[1] // 1024} MB at the end, {(grown - 1) * 100:+.1f} %"
-        f" (aim: at most {(_GROWN - 1) * 100:.0f} %), {daemon.open_files} open files"
+        f"{_TURNS_PER_HOUR} turns in sessions of 20: memory {memory_kb[0] // 1024} MB after a quarter,"
+        f" {memory_kb[1] // 1024} MB at the end, {(growth - 1) * 100:+.1f} %"
+        f" (aim: at most {(_MAX_GROWTH - 1) * 100:.0f} %), {daemon.open_files} open files"
     )

@@ -16,29 +16,29 @@ def measure(folder: Path) -> list[Measured]:
         "start: `tacit --version`": ("--version",),
         "start: `tacit status`, the sample's home": ("--home", home, "status"),
     }
-    found = []
+    results = []
     for what, arguments in commands.items():
         ours = process(TACIT, *arguments)
-        found.append(paired(what, "`python -c pass`", process(*BARE), ours, samples=150, aim=4.0, warm=10))
+        results.append(paired(what, "`python -c pass`", process(*BARE), ours, samples=150, aim=4.0, warm=10))
         print(f"\n{what}: slowest imports, self time in µs (those of `python -c pass` left out)")
         print("\n".join(f"  {took:>6}  {name}" for took, name in slowest_imports(*arguments)) + "\n")
-    return found
+    return results
 
 
 def slowest_imports(*arguments: str, top: int = 8, runs: int = 5) -> list[tuple[int, str]]:
-    """The least of a few runs for each module, without what Python itself imports."""
-    bare = _imports(*BARE[1:])
-    least = _imports(TACIT, *arguments)
+    """The fastest of a few runs for each module, without the modules that Python itself imports."""
+    bare = _import_times(*BARE[1:])
+    least = _import_times(TACIT, *arguments)
     for _ in range(runs - 1):
-        again = _imports(TACIT, *arguments)
-        least = {name: min(took, again.get(name, took)) for name, took in least.items()}
-    ours = ((took, name) for name, took in least.items() if name not in bare)
-    return sorted(ours, reverse=True)[:top]
+        times = _import_times(TACIT, *arguments)
+        least = {name: min(took, times.get(name, took)) for name, took in least.items()}
+    own_times = ((took, name) for name, took in least.items() if name not in bare)
+    return sorted(own_times, reverse=True)[:top]
 
 
-def _imports(*arguments: str) -> dict[str, int]:
-    done = subprocess.run(
+def _import_times(*arguments: str) -> dict[str, int]:
+    process = subprocess.run(
         [PYTHON, "-X", "importtime", *arguments], capture_output=True, text=True, check=True
     )
-    rows = [line.removeprefix("import time:").split("|") for line in done.stderr.splitlines()]
+    rows = [line.removeprefix("import time:").split("|") for line in process.stderr.splitlines()]
     return {row[2].strip(): int(row[0]) for row in rows if len(row) == 3 and row[0].strip().isdigit()}

@@ -1,8 +1,9 @@
-"""A warm turn against the bare statements that its search asks of the index.
+"""A warm turn against the bare SQL statements of its search.
 
-Everything that a turn has: identity, 200 topics of which about one wakes, twenty turns of conversation, the
-passages of its question, a receipt at the end. Nobody lists files: a daemon follows them. Each turn is a
-session of its own, so that none goes without a passage because an earlier one had it.
+A turn has everything: identity, 200 topics of which about one activates, twenty turns of conversation, the
+chunks for its question, a receipt at the end. No files are listed, as with a daemon that follows them. Each
+turn is a session of its own, so that no chunk is left out because an earlier turn had it. Each turn asks
+another question, and an answer from the cache is an error, since the search is to be measured.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import count, cycle, islice
+from itertools import cycle, islice
 from pathlib import Path
 from statistics import mean, median, quantiles
 from time import perf_counter
@@ -24,9 +25,9 @@ from bench import corpus, homes, playbooks
 from bench.pairs import Measured, Timed, paired
 from bench.query import Statement, connected, recording
 from tacit import Memory
-from tacit.app import load_config, memory_of, now
-from tacit.model.context import Compiled
-from tacit.store.home import Home
+from tacit.app import create_memory, load_config, utc_now
+from tacit.context.model import Compiled
+from tacit.home.layout import Home
 
 _Number = TypeVar("_Number", int, float)
 
@@ -34,39 +35,40 @@ SIZES = (1_000, 10_000)  # notes
 _TOPICS = 200
 KIND = corpus.Kind("turns", partial(playbooks.furnish, count=_TOPICS))
 _HISTORY = 20
-_AIM = 2.5
-_FAILED = {"bug", "deadline", "index", "vector"}
-_BEFORE = ("CREATE TEMP ", "INSERT INTO temp.")
-_FLOOR = ("bm25(", "vec_distance_hamming(", "vec_distance_cosine(", "p.checksum")
+_MAX_RATIO = 2.5
+_FAILURE_CODES = {"bug", "deadline", "index", "vector", "cache"}
+_SETUP_SQL = ("CREATE TEMP ", "INSERT INTO temp.")
+_SEARCH_SQL = ("bm25(", "vec_distance_hamming(", "vec_distance_cosine(", "p.checksum")
 
 
 def measure(folder: Path) -> list[Measured]:
-    del folder  # only the receipts of a cached home are written
+    del folder  # only receipts are written, to a cached home
     return [warm(notes) for notes in SIZES]
 
 
 def warm(notes: int, samples: int = corpus.ASKED) -> Measured:
     root = corpus.indexed(notes, KIND)
-    _forget(root)
-    before, floor = _statements(root, notes, samples)
-    memory = _opened(root)
+    _clear_logs(root)
+    warm_up = samples // 2
+    setup, searches = _record_statements(root, notes, warm_up + samples)
+    memory = _open_memory(root)
     bare = connected(memory.searcher.file)
-    for statement in before:
+    for statement in setup:
         bare.execute(*statement)
-    ours = _Ours(memory, notes, samples)
-    found = paired(
+    timer = _TurnTimer(memory, asked(notes, warm_up + samples), samples)
+    result = paired(
         f"turn: {notes:,} notes, {_TOPICS} topics",
         "its bare statements",
-        _floor(bare, floor),
-        ours.once,
+        _time_statements(bare, searches),
+        timer.once,
         samples=samples,
-        aim=_AIM,
-        warm=samples // 2,
+        aim=_MAX_RATIO,
+        warm=warm_up,
     )
     memory.searcher.close()
     bare.close()
-    ours.print_steps(notes)
-    return replace(found, remark=ours.remark())
+    timer.print_steps(notes)
+    return replace(result, remark=timer.remark())
 
 
 def growth(small: Measured, large: Measured, what: str) -> Measured:
@@ -93,52 +95,52 @@ class Asked(NamedTuple):
     history: Sequence[tuple[str, str]]
 
 
-def asked(notes: int, samples: int) -> Iterator[Asked]:
-    """So many questions again and again. The conversation goes on by two turns each time."""
-    questions = cycle(corpus.questions(notes)[:samples])
-    said = list(zip(cycle(("user", "agent")), islice(homes.words(200), 2_000), strict=False))
-    for number, question in zip(count(), questions, strict=False):
-        at = 2 * number % (len(said) - _HISTORY)
+def asked(notes: int, count: int) -> Iterator[Asked]:
+    """This many distinct questions. The conversation advances by two turns each time."""
+    questions = {question.text: question for question in corpus.questions(notes, 2 * count)}
+    conversation = list(zip(cycle(("user", "agent")), islice(homes.words(200), 2_000), strict=False))
+    for number, question in enumerate(islice(questions.values(), count)):
+        start = 2 * number % (len(conversation) - _HISTORY)
         key = f"agent:main:telegram:direct:7:thread:{number}"
-        yield Asked(question.text, key, said[at : at + _HISTORY])
+        yield Asked(question.text, key, conversation[start : start + _HISTORY])
 
 
-def _opened(root: Path) -> Memory:
-    """The owner's, with time enough for a busy machine."""
+def _open_memory(root: Path) -> Memory:
+    """The owner's memory, with a deadline that is long enough for a busy machine."""
     home = Home(root)
     config = load_config(home).config
     config = replace(config, owners=("telegram:7",), inject=replace(config.inject, deadline_ms=60_000))
-    memory = memory_of(home, config, now)
+    memory = create_memory(home, config, utc_now)
     memory.turns.present.followed = True
     return memory
 
 
-def _taken(memory: Memory, one: Asked) -> Compiled:
-    return memory.turn(one.message, session_key=one.session_key, history=one.history)
+def _run_turn(memory: Memory, turn: Asked) -> Compiled:
+    return memory.turn(turn.message, session_key=turn.session_key, history=turn.history)
 
 
-class _Ours:
-    """Each question in turn, and how long its steps took."""
+class _TurnTimer:
+    """Runs one turn after the other, and times their steps."""
 
-    def __init__(self, memory: Memory, notes: int, samples: int) -> None:
-        self._memory, self._asked, self._samples = memory, asked(notes, samples), samples
-        self._whole: list[float] = []
+    def __init__(self, memory: Memory, questions: Iterator[Asked], samples: int) -> None:
+        self._memory, self._turns, self._samples = memory, questions, samples
+        self._totals: list[float] = []
         self._steps: defaultdict[str, list[float]] = defaultdict(list)
         self._counts: defaultdict[str, list[int]] = defaultdict(list)
 
     def once(self) -> float:
-        one = next(self._asked)
+        turn = next(self._turns)
         began = perf_counter()
-        compiled = _taken(self._memory, one)
+        compiled = _run_turn(self._memory, turn)
         took = perf_counter() - began
         self._note(took, compiled)
         return took
 
     def _note(self, took: float, compiled: Compiled) -> None:
         receipt = compiled.receipt
-        assert not _FAILED & {notice.code for notice in receipt.notices}, receipt.notices
+        assert not _FAILURE_CODES & {notice.code for notice in receipt.notices}, receipt.notices
         assert receipt.audience == "owner"
-        self._whole.append(took * 1000)
+        self._totals.append(took * 1000)
         for step, milliseconds in receipt.timings_ms.items():
             self._steps[step].append(milliseconds)
         slots = [section.slot for section in compiled.sections]
@@ -148,55 +150,60 @@ class _Ours:
         self._counts["tokens"].append(compiled.tokens)
 
     def remark(self) -> str:
-        whole = self._last(self._whole)
-        return f"p50 {median(whole):.1f} ms, p95 {quantiles(whole, n=20)[-1]:.1f} ms"
+        totals = self._measured(self._totals)
+        return f"p50 {median(totals):.1f} ms, p95 {quantiles(totals, n=20)[-1]:.1f} ms"
 
     def print_steps(self, notes: int) -> None:
         print(f"\nturn: {notes:,} notes, medians of the steps in ms")
-        steps = {step: median(self._last(took)) for step, took in self._steps.items()}
-        whole = median(self._last(self._whole))
-        steps |= {"besides": whole - sum(steps.values()), "all": whole}
+        steps = {step: median(self._measured(took)) for step, took in self._steps.items()}
+        total = median(self._measured(self._totals))
+        steps |= {"besides": total - sum(steps.values()), "all": total}
         print("  " + "  ".join(f"{step} {took:.2f}" for step, took in steps.items()))
-        print("  " + ", ".join(f"{mean(self._last(each)):.1f} {what}" for what, each in self._counts.items()))
+        print(
+            "  "
+            + ", ".join(f"{mean(self._measured(counts)):.1f} {name}" for name, counts in self._counts.items())
+        )
         print()
 
-    def _last(self, values: Sequence[_Number]) -> Sequence[_Number]:
+    def _measured(self, values: Sequence[_Number]) -> Sequence[_Number]:
         return values[-self._samples :]
 
 
 # ---------------------------------------------------------------- the floor
 
 
-def _statements(root: Path, notes: int, samples: int) -> tuple[list[Statement], list[list[Statement]]]:
-    """What the search of each turn asks of the index, without what is remembered from turn to turn; and
-    before it what makes tables that are asked again and again."""
-    before, found = list[Statement](), []
+def _record_statements(root: Path, notes: int, count: int) -> tuple[list[Statement], list[list[Statement]]]:
+    """The statements that create temporary tables, and the search statements of each turn, without those
+    whose results are cached from turn to turn."""
+    setup, searches = list[Statement](), []
     with recording() as recorded:
-        memory = _opened(root)
-        for one in islice(asked(notes, samples), samples):
+        memory = _open_memory(root)
+        for turn in asked(notes, count):
             recorded.clear()
-            _taken(memory, one)
-            before += [said for said in recorded if said.sql.startswith(_BEFORE)]
-            found.append([said for said in recorded if any(part in said.sql for part in _FLOOR)])
+            _run_turn(memory, turn)
+            setup += [statement for statement in recorded if statement.sql.startswith(_SETUP_SQL)]
+            searches.append(
+                [statement for statement in recorded if any(part in statement.sql for part in _SEARCH_SQL)]
+            )
     memory.searcher.close()
-    _forget(root)
-    return before, found
+    _clear_logs(root)
+    return setup, searches
 
 
-def _floor(bare: apsw.Connection, statements: Sequence[Sequence[Statement]]) -> Timed:
-    turn = cycle(statements)
+def _time_statements(bare: apsw.Connection, statements: Sequence[Sequence[Statement]]) -> Timed:
+    statement_cycle = cycle(statements)
 
     def once() -> float:
-        each = next(turn)
+        turn_statements = next(statement_cycle)
         began = perf_counter()
-        for statement in each:
+        for statement in turn_statements:
             list(bare.execute(*statement))
         return perf_counter() - began
 
     return once
 
 
-def _forget(root: Path) -> None:
-    """What earlier runs left in the logs."""
+def _clear_logs(root: Path) -> None:
+    """Delete the logs of earlier runs."""
     for name in ("receipts", "gate"):
         shutil.rmtree(root / ".tacit" / name, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Proving every transcript against reading and hashing the same files."""
+"""Verifying every transcript against reading and hashing the same files."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def measure(folder: Path) -> list[Measured]:
         assert all(item.state == "proved" for item in checked)
 
     what = "verify: `memory.verify()`, 10,000 transcripts"
-    found = paired(what, "read + sha256", timed(floor), timed(ours), samples=25, aim=2.0, warm=1)
-    # git works on another core meanwhile, which the floor does not, so the clock alone would flatter us.
+    result = paired(what, "read + sha256", timed(floor), timed(ours), samples=25, aim=2.0, warm=1)
+    # git uses another core at the same time, which the floor does not, so the clock alone would flatter us.
     ratio = median(cpu(ours) / cpu(floor) for _ in range(9))
-    return [replace(found, remark=f"CPU with git {ratio:.2f} × floor")]
+    return [replace(result, remark=f"CPU with git {ratio:.2f} × floor")]
 
 
 def cpu(work: Callable[[], None]) -> float:
     """Seconds of processor time, ours and our children's."""
-    before = _used()
+    start = _cpu_seconds()
     work()
-    return _used() - before
+    return _cpu_seconds() - start
 
 
-def _used() -> float:
-    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(used.ru_utime + used.ru_stime for used in both)
+def _cpu_seconds() -> float:
+    usages = [resource.getrusage(kind) for kind in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     import os
     from typing import Any
 
-    from tacit.capture import Session
     from tacit.config import Config
+    from tacit.context.model import Compiled, Receipt, Section
+    from tacit.diagnostics import Problem
     from tacit.errors import (
         Busy,
         ChangedOnDisk,
@@ -35,26 +36,33 @@ if TYPE_CHECKING:
         UnsafePath,
         UsageError,
     )
+    from tacit.markdown.model import Note
     from tacit.memory import Memory
-    from tacit.model.context import Compiled, Receipt, Section
-    from tacit.model.notes import Note
-    from tacit.model.problems import Problem
-    from tacit.model.search import Found, Hit, Scope, Why
-    from tacit.model.topics import Event
-    from tacit.model.turns import Attachment, KnowledgeChange, Message, Sealed, ToolCall, Transcript, Turn
+    from tacit.search.model import Found, Hit, Scope, Why
+    from tacit.topics.model import Event
+    from tacit.transcripts.capture import Session
+    from tacit.transcripts.model import (
+        Attachment,
+        KnowledgeChange,
+        Message,
+        Sealed,
+        ToolCall,
+        Transcript,
+        Turn,
+    )
 
 _WHERE = {
-    "Session": "tacit.capture",
+    "Session": "tacit.transcripts.capture",
     "Config": "tacit.config",
     "Memory": "tacit.memory",
-    "Note": "tacit.model.notes",
-    "Problem": "tacit.model.problems",
-    "Event": "tacit.model.topics",
-    **dict.fromkeys(("Compiled", "Receipt", "Section"), "tacit.model.context"),
-    **dict.fromkeys(("Found", "Hit", "Scope", "Why"), "tacit.model.search"),
+    "Note": "tacit.markdown.model",
+    "Problem": "tacit.diagnostics",
+    "Event": "tacit.topics.model",
+    **dict.fromkeys(("Compiled", "Receipt", "Section"), "tacit.context.model"),
+    **dict.fromkeys(("Found", "Hit", "Scope", "Why"), "tacit.search.model"),
     **dict.fromkeys(
         ("Attachment", "KnowledgeChange", "Message", "Sealed", "ToolCall", "Transcript", "Turn"),
-        "tacit.model.turns",
+        "tacit.transcripts.model",
     ),
     **dict.fromkeys(
         (

@@ -1,4 +1,4 @@
-"""The same memory for agents that are async: a thin layer that hands each call to a thread.
+"""Memory for async agents: a thin layer that runs each call in a thread.
 
     async with tacit.aio.open("~/agent") as memory:
         print((await memory.turn("How hot do we fire?")).text)
@@ -6,10 +6,10 @@
             await session.message("user", "What did we decide?")
 
 What must stay true:
-- the event loop is never held up: whatever touches the disk, the index or a model happens in a thread;
-- a turn waits for other turns and for nothing else, and the time that it waited is taken off;
-- who is cancelled gets away at once. What was begun is finished in its thread, so that nothing is left half
-  done, and the next call is a call like any other;
+- the event loop is never blocked: access to the disk, the index or a model happens in a thread;
+- a turn waits only for other turns, and that time counts against its deadline;
+- a cancelled call returns at once. Its work is finished in the thread, so that nothing is left half done, and
+  the next call works as usual;
 - the messages of one session are kept in the order in which they were awaited.
 """
 
@@ -29,28 +29,27 @@ from typing import Any, Self, TypeVar
 from weakref import WeakSet
 
 from tacit.app import open_home
-from tacit.capture import Session
+from tacit.context.model import Compiled
 from tacit.errors import SessionError, UsageError
-from tacit.memory import Memory
-from tacit.memory.memory import Worked
-from tacit.model.context import Compiled
-from tacit.model.notes import Remembered
-from tacit.model.search import EVERYTHING, Category, Found, Hit, Scope
-from tacit.model.turns import Sealed
+from tacit.markdown.model import Remembered
+from tacit.memory import Memory, Worked
+from tacit.search.model import EVERYTHING, Category, Found, Hit, Scope
+from tacit.transcripts.capture import Session
+from tacit.transcripts.model import Sealed
 
 T = TypeVar("T")
 
-_THREADS = 4
+_DEFAULT_THREADS = 4
 
 
-def open(home: str | os.PathLike[str] | None = None, *, threads: int = _THREADS) -> AsyncMemory:  # noqa: A001
-    """A home: the one given, else $TACIT_HOME, else ~/tacit. It is opened by its first call, or when it is
-    waited for: `memory = await tacit.aio.open(home)`."""
+def open(home: str | os.PathLike[str] | None = None, *, threads: int = _DEFAULT_THREADS) -> AsyncMemory:  # noqa: A001
+    """A home: the one given, else $TACIT_HOME, else ~/tacit. It is opened by the first call, or when it is
+    awaited: `memory = await tacit.aio.open(home)`."""
     return AsyncMemory(lambda: open_home(home), threads)
 
 
-async def _in_thread(pool: ThreadPoolExecutor, call: Callable[[], T]) -> T:
-    """With the context variables of the caller: what it traces or logs by them stays together."""
+async def _run_in_thread(pool: ThreadPoolExecutor, call: Callable[[], T]) -> T:
+    """Run the call with the context variables of the caller, so that its traces and logs stay together."""
     context = contextvars.copy_context()
     return await asyncio.get_running_loop().run_in_executor(pool, partial(context.run, call))
 
@@ -58,29 +57,29 @@ async def _in_thread(pool: ThreadPoolExecutor, call: Callable[[], T]) -> T:
 class AsyncMemory:
     """One home."""
 
-    def __init__(self, opened: Callable[[], Memory], threads: int = _THREADS) -> None:
-        self._open = opened
+    def __init__(self, opened: Callable[[], Memory], threads: int = _DEFAULT_THREADS) -> None:
+        self._open_memory = opened
         self._memory: Memory | None = None
         self._opening = threading.Lock()
-        self._turns = ThreadPoolExecutor(threads, thread_name_prefix="tacit-turn")
-        self._rest = ThreadPoolExecutor(threads, thread_name_prefix="tacit")
+        self._turn_pool = ThreadPoolExecutor(threads, thread_name_prefix="tacit-turn")
+        self._general_pool = ThreadPoolExecutor(threads, thread_name_prefix="tacit")
         self._sessions: WeakSet[AsyncSession] = WeakSet()
-        self._closed = False
+        self._is_closed = False
 
-    def _opened(self) -> Memory:
-        """In a thread."""
+    def _get_memory(self) -> Memory:
+        """Runs in a thread."""
         with self._opening:
             if self._memory is None:
-                self._memory = self._open()
+                self._memory = self._open_memory()
             return self._memory
 
     async def turn(self, message: str, **asked: Any) -> Compiled:
-        """As Memory.turn, with the same arguments."""
-        return await self._run_timed(asked, lambda memory, left: memory.turn(message, **left))
+        """Like Memory.turn, with the same arguments."""
+        return await self._run_timed(asked, lambda memory, arguments: memory.turn(message, **arguments))
 
     async def inject(self, message: str, **asked: Any) -> Compiled:
-        """As Memory.inject: only what the host lacks for this turn, empty where that is nothing."""
-        return await self._run_timed(asked, lambda memory, left: memory.inject(message, **left))
+        """Like Memory.inject: only what the host lacks for this turn; empty if it lacks nothing."""
+        return await self._run_timed(asked, lambda memory, arguments: memory.inject(message, **arguments))
 
     async def bootstrap(
         self, session_key: str, files: object, workspace: str | None = None, **asked: Any
@@ -103,14 +102,21 @@ class AsyncMemory:
         return await self._run(lambda memory: memory.find(query, scope, limit))
 
     async def remember(
-        self, text: str, to: str = "journal", *, session_key: str | None = "agent:main:main"
+        self,
+        text: str,
+        to: str = "journal",
+        *,
+        session_key: str | None = "agent:main:main",
+        shared: bool = False,
     ) -> Remembered:
-        return await self._run(lambda memory: memory.remember(text, to, session_key=session_key))
+        return await self._run(
+            lambda memory: memory.remember(text, to, session_key=session_key, shared=shared)
+        )
 
     def session(self, *arguments: Any, **named: Any) -> AsyncSession:
-        """As Memory.session. It begins when it is entered, or with the first that is said."""
+        """Like Memory.session. It begins when it is entered, or with the first message."""
         self._require_open()
-        session = AsyncSession(lambda: self._opened().session(*arguments, **named))
+        session = AsyncSession(lambda: self._get_memory().session(*arguments, **named))
         self._sessions.add(session)
         return session
 
@@ -121,14 +127,14 @@ class AsyncMemory:
         return await self._run(lambda memory: memory.commit())
 
     async def close(self) -> None:
-        """Wait for what was begun. Sessions that are open stay so, for whoever goes on with them."""
-        self._closed = True
-        await asyncio.get_running_loop().run_in_executor(None, self._close)
+        """Wait for running calls. Open sessions stay open, so that they can be continued."""
+        self._is_closed = True
+        await asyncio.get_running_loop().run_in_executor(None, self._close_in_thread)
 
-    def _close(self) -> None:
+    def _close_in_thread(self) -> None:
         for session in list(self._sessions):
             session.let_go()
-        for pool in (self._turns, self._rest):
+        for pool in (self._turn_pool, self._general_pool):
             pool.shutdown()
         with self._opening:
             if self._memory is not None and "searcher" in self._memory.__dict__:
@@ -148,50 +154,52 @@ class AsyncMemory:
 
     async def _run(self, call: Callable[[Memory], T]) -> T:
         self._require_open()
-        return await _in_thread(self._rest, lambda: call(self._opened()))
+        return await _run_in_thread(self._general_pool, lambda: call(self._get_memory()))
 
     async def _run_timed(
-        self, asked: dict[str, Any], call: Callable[[Memory, dict[str, Any]], Compiled]
+        self, arguments: dict[str, Any], call: Callable[[Memory, dict[str, Any]], Compiled]
     ) -> Compiled:
         self._require_open()
         began = time.monotonic()
 
         def run() -> Compiled:
             waited = time.monotonic() - began
-            memory = self._opened()
-            return call(memory, _left(asked, began, waited, memory.config.inject.deadline_ms / 1000))
+            memory = self._get_memory()
+            return call(
+                memory, _with_time_left(arguments, began, waited, memory.config.inject.deadline_ms / 1000)
+            )
 
-        return await _in_thread(self._turns, run)
+        return await _run_in_thread(self._turn_pool, run)
 
     async def _run_turn(self, call: Callable[[Memory], T]) -> T:
         self._require_open()
-        return await _in_thread(self._turns, lambda: call(self._opened()))
+        return await _run_in_thread(self._turn_pool, lambda: call(self._get_memory()))
 
     def _require_open(self) -> None:
-        if self._closed:
+        if self._is_closed:
             raise UsageError("This memory was closed. Open it again with: tacit.aio.open(home)")
 
 
-def _left(asked: dict[str, Any], began: float, waited: float, usual: float) -> dict[str, Any]:
-    """In a thread: what was asked, with the seconds that are left. Of the usual time only that is taken off
-    which was spent waiting for other turns: opening the home is nobody's turn."""
-    seconds = asked.get("seconds")
+def _with_time_left(arguments: dict[str, Any], began: float, waited: float, usual: float) -> dict[str, Any]:
+    """The arguments with the seconds that are left; runs in a thread. From the default time only the wait for
+    other turns is subtracted, not the opening of the home."""
+    seconds = arguments.get("seconds")
     if seconds is None:
-        return {**asked, "seconds": max(0.0, usual - waited)}
+        return {**arguments, "seconds": max(0.0, usual - waited)}
     if not isinstance(seconds, int | float):
-        return asked
-    return {**asked, "seconds": max(0.0, seconds - (time.monotonic() - began))}
+        return arguments
+    return {**arguments, "seconds": max(0.0, seconds - (time.monotonic() - began))}
 
 
 class AsyncSession:
-    """One conversation. Leaving the block seals the transcript, also when the block raised."""
+    """One conversation. Leaving the block seals the transcript, even if the block raised."""
 
     def __init__(self, begin: Callable[[], Session]) -> None:
-        self._begin = begin
+        self._begin_session = begin
         self._session: Session | None = None
-        # One thread of its own keeps the order, also behind a call whose caller did not wait for it.
+        # A single thread keeps the order, even after a call that was cancelled.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tacit-session")
-        self._closed = False
+        self._is_closed = False
 
     @property
     def session_id(self) -> str:
@@ -216,16 +224,16 @@ class AsyncSession:
         return await self._run(lambda session: session.attachment(path, role, at))
 
     async def end(self, at: datetime | None = None, **named: Any) -> Sealed | None:
-        """Seal and commit. None when nothing was said."""
+        """Seal and commit. None if there are no messages."""
         return await self._run(lambda session: session.end(at, **named))
 
     async def detach(self) -> None:
-        """Let go without sealing: another process goes on with this session."""
+        """Close without sealing, so that another process can continue the session."""
         await self._run(lambda session: session.detach())
 
     def let_go(self) -> None:
-        """Wait for what was begun, and keep nothing open. Not in the thread of an event loop."""
-        self._closed = True
+        """Wait for running calls and close everything. Not for the thread of an event loop."""
+        self._is_closed = True
         self._thread.shutdown()
         if self._session is not None:
             self._session.detach()
@@ -237,15 +245,15 @@ class AsyncSession:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._closed:  # else the memory was closed in the block, and the session stays open
+        if not self._is_closed:  # if the memory was closed inside the block, the session stays open
             await self._run(lambda session: session.__exit__(kind, error, trace))
 
     async def _run(self, call: Callable[[Session], T]) -> T:
-        if self._closed:
+        if self._is_closed:
             raise SessionError("The memory of this session was closed. Open it again to go on.")
-        return await _in_thread(self._thread, lambda: self._on_session(call))
+        return await _run_in_thread(self._thread, lambda: self._call_session(call))
 
-    def _on_session(self, call: Callable[[Session], T]) -> T:
+    def _call_session(self, call: Callable[[Session], T]) -> T:
         if self._session is None:
-            self._session = self._begin()
+            self._session = self._begin_session()
         return call(self._session)

@@ -1,4 +1,4 @@
-"""The only place that reads the config file and the environment and picks concrete parts."""
+"""The composition root: the only place that reads config and environment and picks concrete parts."""
 
 from __future__ import annotations
 
@@ -12,60 +12,60 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tacit import config as configuration
-from tacit.config import Config, Files, Loaded, Workspace
-from tacit.config.edit import with_word
-from tacit.config.keys import flatten
-from tacit.config.workspaces import with_workspace
-from tacit.embed.protocol import Embedder, EmbedderError
+from tacit.config import Config, Files, LoadedConfig, Workspace
+from tacit.config.editing import set_word
+from tacit.config.schema import flatten
+from tacit.config.workspaces import add_workspace
+from tacit.embeddings.protocol import Embedder, EmbedderError
 from tacit.errors import ConfigError, TacitError, UsageError
+from tacit.git.hooks import find_program
+from tacit.home import files, init
+from tacit.home.layout import CONFIG, Home, find_home
+from tacit.home.trust import is_trusted
+from tacit.home.workspaces import Workspaces
+from tacit.llm.spending import SpendingLimits, SpendTotal, sum_calls
+from tacit.markdown.conflict_markers import find_marker_line
 from tacit.memory import Memory
-from tacit.model.spending import Limits, Spent, total
-from tacit.search.parts import Parts, Reranker
-from tacit.store import files, setup
-from tacit.store.home import CONFIG, Home, locate
-from tacit.store.hooks import program_path
-from tacit.store.trust import is_trusted
-from tacit.store.workspaces import Workspaces
+from tacit.search.models import Reranker, SearchModels
 
 if TYPE_CHECKING:
-    from tacit.lifecycle.wisdom.likeness import Vectors
+    from tacit.hosts.openclaw.wisdom.similarity import Vectors
+    from tacit.hosts.openclaw.workspace import AgentWorkspace
     from tacit.llm.chat import Chat
-    from tacit.llm.items import Ask
-    from tacit.llm.recorded import Tape
-    from tacit.store.ledger import Ledger, LedgerMeter
-    from tacit.watch.gate import GatedActivator
-    from tacit.workspace import Place
+    from tacit.llm.ledger import Ledger, LedgerMeter
+    from tacit.llm.recording import Recording
+    from tacit.llm.structured import Ask
+    from tacit.topics.model_gate import GatedActivator
 
-# Set for programs that tacit itself starts: what they say is neither kept nor learned.
-WORKER = "TACIT_WORKER"
-EMBED = "embed"  # as a task of the ledger
-_OPENCLAW = "~/.openclaw/workspace"  # where OpenClaw keeps the one of its first agent
+# Set for programs that tacit itself starts: their conversations are neither kept nor learned from.
+WORKER_VARIABLE = "TACIT_WORKER"
+EMBED_TASK = "embed"  # a task name in the ledger
+_OPENCLAW_WORKSPACE = "~/.openclaw/workspace"  # of OpenClaw's first agent
 
 
-def now() -> datetime:
+def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
 def open_home(home: str | os.PathLike[str] | None = None, *, recover: bool = True) -> Memory:
     """Open a home: the one given, else $TACIT_HOME, else ~/tacit.
 
-    What a crash left behind is put in order first; a disk that refuses that (full, read-only) does not stop
-    anybody from reading.
+    It recovers from a crash first; if the disk refuses that (full, read-only), reading still works.
     """
-    place = locate(None if home is None else os.fspath(home), os.environ).require()
+    place = find_home(None if home is None else os.fspath(home), os.environ).require()
     config = load_config(place).config
-    memory = memory_of(place, config, now)
+    memory = create_memory(place, config, utc_now)
     if recover:
         recover_quietly(memory)
     return memory
 
 
-def memory_of(home: Home, config: Config, now: Callable[[], datetime]) -> Memory:
-    """With the parts that the config names. Nothing is loaded before it is used."""
-    if os.environ.get(WORKER):
+def create_memory(home: Home, config: Config, now: Callable[[], datetime]) -> Memory:
+    """A Memory with the parts that the config names. Each part is loaded when it is first used."""
+    if os.environ.get(WORKER_VARIABLE):
         config = replace(config, capture=replace(config.capture, enabled=False))
-    parts = parts_of(config, home)
-    gate = gate_of(home, config, parts)
+    parts = search_parts(config, home)
+    gate = gate_factory(home, config, parts)
 
     return Memory(
         home,
@@ -80,7 +80,7 @@ def memory_of(home: Home, config: Config, now: Callable[[], datetime]) -> Memory
 
 
 def recover_quietly(memory: Memory) -> None:
-    """What cannot be put in order now (full disk, somebody else's lock) is left for the next time."""
+    """Recover, and leave what fails now (full disk, another process's lock) for the next time."""
     with suppress(TacitError, OSError):
         memory.recover()
 
@@ -90,160 +90,168 @@ def init_home(
     *,
     adopt: bool = False,
     workspaces: Sequence[str] = (),
-    now: Callable[[], datetime] = now,
-) -> tuple[Memory, setup.Report]:
-    """`workspaces`: folders of agents whose files are read in place."""
-    place = locate(None if home is None else os.fspath(home), os.environ)
-    adopted = [_workspace(place, folder) for folder in workspaces]  # before anything is made
-    starter = setup.starter_files(Path(__file__).parent / "starter", configuration.starter())
-    program = program_path(sys.argv[0], sys.executable)
-    report = setup.set_up(place, starter, program, adopt=adopt, now=now().astimezone())
+    now: Callable[[], datetime] = utc_now,
+) -> tuple[Memory, init.InitReport]:
+    """Create or complete a home. `workspaces`: folders of agents whose files are read in place."""
+    place = find_home(None if home is None else os.fspath(home), os.environ)
+    adopted = [_resolve_workspace(place, folder) for folder in workspaces]  # before anything is created
+    starter = init.load_starter_files(Path(init.__file__).parent / "starter", configuration.render_starter())
+    program = find_program(sys.argv[0], sys.executable)
+    report = init.initialize(place, starter, program, adopt=adopt, now=now().astimezone())
     report.adopted += [folder for folder in adopted if adopt_workspace(place, folder)]
     return open_home(place.root), report
 
 
 def adopt_workspace(home: Home, folder: str | os.PathLike[str], agent: str = "") -> bool:
-    """Name a folder in the config as a workspace of the home; False where it is one already. The rest of the
-    file stays as somebody wrote it."""
-    path = _workspace(home, folder)
-    with files.locked(home.lock):
-        before = load_config(home).config
-        if any(os.path.realpath(one.path) == os.path.realpath(path) for one in before.workspaces):
+    """Add a folder to the workspaces in the config; False if it is there already. The rest of the file stays
+    unchanged."""
+    path = _resolve_workspace(home, folder)
+    with files.hold_lock(home.lock):
+        config = load_config(home).config
+        if any(os.path.realpath(existing.path) == os.path.realpath(path) for existing in config.workspaces):
             return False
-        one = Workspace(path, agent)
+        workspace = Workspace(path, agent)
         data = home.config.read_bytes()
-        text = with_workspace(data.decode(), one, CONFIG)
-        wanted = replace(before, workspaces=(*before.workspaces, one))
-        if text is None or _read_as(home, text) != wanted:
-            line = f"workspaces: {configuration.show(wanted.workspaces)}"
+        text = add_workspace(data.decode(), workspace, CONFIG)
+        changed = replace(config, workspaces=(*config.workspaces, workspace))
+        if text is None or _try_parse(home, text) != changed:
+            line = f"workspaces: {configuration.show(changed.workspaces)}"
             raise UsageError(f"{CONFIG} is better changed by hand here. Write this line: {line}")
         files.Tree(home.root).write(CONFIG, text.encode(), files.digest(data))
     return True
 
 
-def choose_files(home: Home, which: Files) -> bool:
-    """Set `inject.files` in the config; False where it is so already."""
-    with files.locked(home.lock):
-        before = load_config(home).config
-        if before.inject.files == which:
+def set_inject_files(home: Home, which: Files) -> bool:
+    """Set `inject.files` in the config; False if it has that value already."""
+    with files.hold_lock(home.lock):
+        config = load_config(home).config
+        if config.inject.files == which:
             return False
         data = home.config.read_bytes()
-        text = with_word(data.decode(), "inject", "files", which)
-        if _read_as(home, text) != replace(before, inject=replace(before.inject, files=which)):
+        text = set_word(data.decode(), "inject", "files", which)
+        if _try_parse(home, text) != replace(config, inject=replace(config.inject, files=which)):
             raise UsageError(f"{CONFIG} is better changed by hand here. Below inject, write: files: {which}")
         tree = files.Tree(home.root)
         tree.write(CONFIG, text.encode(), files.digest(data), tree.mode(CONFIG))
     return True
 
 
-def _workspace(home: Home, folder: str | os.PathLike[str]) -> str:
-    """The path of a folder that can be a workspace of this home."""
+def _resolve_workspace(home: Home, folder: str | os.PathLike[str]) -> str:
+    """The path of a folder, after checking that it can be a workspace of this home."""
     path = os.path.abspath(os.path.expanduser(folder))
     if not os.path.isdir(path):
         raise UsageError(f"There is no folder {path}. Name the workspace of an agent.")
     if os.path.realpath(path) in ("/", os.path.realpath(os.path.expanduser("~"))):
         raise UsageError(f"{path} holds more than a workspace. Name the folder of one agent inside it.")
-    for seen in Workspaces(home, (Workspace(path),)).look():
-        if seen.trouble and not seen.missing:
-            raise UsageError(f"{path} {seen.trouble}. Name the workspace of an agent.")
+    for status in Workspaces(home, (Workspace(path),)).look():
+        if status.trouble and not status.missing:
+            raise UsageError(f"{path} {status.trouble}. Name the workspace of an agent.")
     return path
 
 
-def _read_as(home: Home, text: str) -> Config | None:
-    """What a text would mean as the config of this home; None where it could not be read."""
+def _try_parse(home: Home, text: str) -> Config | None:
+    """The text parsed as the config of this home; None if it is invalid."""
     try:
         return configuration.parse(text, where=CONFIG, environ=os.environ, trusted=is_trusted(home)).config
     except ConfigError:
         return None
 
 
-def load_config(home: Home) -> Loaded:
+def load_config(home: Home) -> LoadedConfig:
     try:
         text = home.config.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         line = home.config.read_bytes()[: error.start].count(b"\n") + 1
         raise ConfigError(CONFIG, line, "is not UTF-8 text.", "Save the file as UTF-8.") from error
+    if line := find_marker_line(text):
+        todo = "Resolve them, and run the command again."
+        raise ConfigError(CONFIG, line, "has unresolved merge conflict markers.", todo)
     return configuration.parse(
         text, where=CONFIG, environ=os.environ, trusted=is_trusted(home), root=str(home.root)
     )
 
 
-def parts_of(config: Config, home: Home | None = None) -> Parts:
-    """What to search with. `home`: whose ledger counts the calls of a model that is reached by network."""
-    wanted = config.search
+def search_parts(config: Config, home: Home | None = None) -> SearchModels:
+    """The parts of search. `home`: its ledger counts the calls of remote models."""
+    settings = config.search
 
     def embedder() -> Embedder | None:
-        from tacit.embed.choose import choose, is_remote  # ssl and json, for models reached by network
+        from tacit.embeddings.registry import (  # loads ssl and json, for remote models
+            choose_embedder,
+            is_remote,
+        )
 
         meter = None
-        if home is not None and is_remote(wanted.embedding_model):
-            meter = meter_of(config, home, EMBED, wanted.embedding_model, hurried=True)
-        return choose(wanted.embedding_model, wanted.embedding_dimensions, os.environ, meter=meter)
+        if home is not None and is_remote(settings.embedding_model):
+            meter = meter_of(config, home, EMBED_TASK, settings.embedding_model, hurried=True)
+        return choose_embedder(
+            settings.embedding_model, settings.embedding_dimensions, os.environ, meter=meter
+        )
 
     def reranker() -> Reranker | None:
-        from tacit.embed.choose import choose_reranker
+        from tacit.embeddings.registry import choose_reranker
 
-        return choose_reranker(wanted.reranker)
+        return choose_reranker(settings.reranker)
 
-    return Parts(embedder, reranker, wanted.bm25_weight, wanted.vector_weight, wanted.spreading)
+    return SearchModels(embedder, reranker, settings.bm25_weight, settings.vector_weight, settings.spreading)
 
 
-def gate_of(home: Home, config: Config, parts: Parts) -> Callable[[], GatedActivator]:
-    """Who is asked about topics in doubt: a chat model, else the cross-encoder of search, else a rule."""
-    wanted = config.watchers
+def gate_factory(home: Home, config: Config, parts: SearchModels) -> Callable[[], GatedActivator]:
+    """The model that decides on uncertain topics: a chat model, else search's cross-encoder, else a rule."""
+    settings = config.watchers
 
     def gate() -> GatedActivator:
-        from tacit.llm.chat import ChatError, Unavailable
-        from tacit.store.gatelog import GateCache
-        from tacit.watch.gate import GatedActivator
+        from tacit.llm.chat import ChatError, UnavailableChat
+        from tacit.topics.decision_log import GateCache
+        from tacit.topics.model_gate import GatedActivator
 
         chat: Chat | None
         try:
             chat = chat_for(config, "gate", home)
-        except ChatError as error:  # a setting that is wrong stops no turn
-            chat = Unavailable(wanted.gate_model or "", error)
+        except ChatError as error:  # a wrong setting must not stop turns
+            chat = UnavailableChat(settings.gate_model or "", error)
         reranker = None
         if chat is None:
-            with suppress(EmbedderError):  # search says so
+            with suppress(EmbedderError):  # search reports it
                 reranker = parts.reranker()
         return GatedActivator(
             chat=chat,
             reranker=reranker,
             answers=GateCache(home),
-            threshold=wanted.similarity_threshold,
-            max_tokens=wanted.gate_max_tokens,
+            threshold=settings.similarity_threshold,
+            max_tokens=settings.gate_max_tokens,
         )
 
     return gate
 
 
 def zone_of(config: Config) -> tzinfo | None:
-    """None stands for the machine's own zone."""
+    """The configured zone; None for the machine's own."""
     if config.timezone == "local":
         return None
-    from zoneinfo import ZoneInfo  # only who names a zone pays for loading it
+    from zoneinfo import ZoneInfo  # loaded only if a zone is configured
 
     return ZoneInfo(config.timezone)
 
 
-def open_workspace(home: str | os.PathLike[str] | None = None, given: str | None = None) -> Place:
+def open_workspace(home: str | os.PathLike[str] | None = None, given: str | None = None) -> AgentWorkspace:
     """The folder of an agent: the one given, else that of the config, else OpenClaw's own."""
-    from tacit.workspace import Place
+    from tacit.hosts.openclaw.workspace import AgentWorkspace
 
-    owner = locate(None if home is None else os.fspath(home), os.environ).require()
+    owner = find_home(None if home is None else os.fspath(home), os.environ).require()
     config = load_config(owner).config
     zone = zone_of(config)
 
     def vectors() -> Vectors | None:
-        with suppress(EmbedderError):  # words do as well
-            embedder = parts_of(config, owner).embedder()
+        with suppress(EmbedderError):  # without vectors, words are compared
+            embedder = search_parts(config, owner).embedder()
             return None if embedder is None else embedder.documents
         return None
 
-    return Place(
+    return AgentWorkspace(
         _workspace_root(config, given),
         config,
-        now=lambda: now().astimezone(zone),
+        now=lambda: utc_now().astimezone(zone),
         vectors=vectors,
         wisdom_chat=lambda: chat_for(config, "wisdom", owner),
         soul_chat=lambda: chat_for(config, "identity", owner),
@@ -253,9 +261,10 @@ def open_workspace(home: str | os.PathLike[str] | None = None, given: str | None
 def _workspace_root(config: Config, given: str | None) -> Path:
     if given is None and len(config.workspaces) > 1:
         raise UsageError(
-            f"Which workspace? Name one with --workspace: {', '.join(one.path for one in config.workspaces)}."
+            "Which workspace? Name one with --workspace: "
+            f"{', '.join(workspace.path for workspace in config.workspaces)}."
         )
-    name = given or next((one.path for one in config.workspaces), _OPENCLAW)
+    name = given or next((workspace.path for workspace in config.workspaces), _OPENCLAW_WORKSPACE)
     root = Path(os.path.abspath(os.path.expanduser(name)))
     if root.is_dir():
         return root
@@ -270,14 +279,13 @@ def _workspace_root(config: Config, given: str | None) -> Path:
 # ---------------------------------------------------------------- models
 
 
-def chat_for(config: Config, task: str, home: Home, tape: Tape | None = None) -> Chat | None:
-    """The chat model of a task, counted and patient. None: no model is configured, and none is asked.
-    Raises ChatError where the one that is configured cannot be had. `tape`: what is asked is kept there, or
-    played back from there."""
-    from tacit.llm.choose import Around, choose_task
-    from tacit.store.breakers import Breakers
+def chat_for(config: Config, task: str, home: Home, tape: Recording | None = None) -> Chat | None:
+    """The chat model of a task, with metering and retries. None: no model is configured. Raises ChatError if
+    the configured one cannot be used. `tape` records the calls, or plays them back."""
+    from tacit.llm.breakers import Breakers
+    from tacit.llm.registry import ChatServices, choose_task
 
-    around = Around(
+    around = ChatServices(
         meter=lambda task, model, hurried: meter_of(config, home, task, model, hurried=hurried),
         breaker=Breakers(home).of,
         timeout=float(config.models.seconds),
@@ -285,59 +293,59 @@ def chat_for(config: Config, task: str, home: Home, tape: Tape | None = None) ->
     return choose_task(task, flatten(config), os.environ, around, tape)
 
 
-def ask_for(config: Config, task: str, home: Home, tape: Tape | None = None) -> Ask | None:
-    """The same for questions whose answers are lists of items. What is bad is told to the ledger."""
-    from tacit.llm.items import ask_by
-    from tacit.llm.tasks import named_model
-    from tacit.store.breakers import Breakers
+def ask_for(config: Config, task: str, home: Home, tape: Recording | None = None) -> Ask | None:
+    """The same for questions whose answers are lists of items. The ledger counts bad answers."""
+    from tacit.llm.breakers import Breakers
+    from tacit.llm.structured import make_ask
+    from tacit.llm.tasks import find_model
 
     chat = chat_for(config, task, home, tape)
     if chat is None:
         return None
     if tape is not None and tape.mode == "replay":
-        return ask_by(chat)
-    model = named_model(task, flatten(config))[1]
-    # What is recorded is asked once, and answered as badly when it is played back.
+        return make_ask(chat)
+    model = find_model(task, flatten(config))[1]
+    # A recorded question is asked once; playing it back repeats a bad answer.
     breaker = Breakers(home).of(f"{model} ({task})") if tape is None else None
-    return ask_by(chat, bad=meter_of(config, home, task, model).bad, breaker=breaker)
+    return make_ask(chat, bad=meter_of(config, home, task, model).bad, breaker=breaker)
 
 
 def meter_of(config: Config, home: Home, task: str, model: str, *, hurried: bool = False) -> LedgerMeter:
-    from tacit.llm.prices import price_of
+    from tacit.llm.prices import find_price
 
-    price = price_of(model, os.environ, config.models.prices)
+    price = find_price(model, os.environ, config.models.prices)
     return ledger_of(config, home).meter(task, model, price, hurried=hurried)
 
 
 def ledger_of(config: Config, home: Home) -> Ledger:
-    """What was asked of models, by days of the home's zone."""
-    from tacit.store.ledger import Ledger
+    """The ledger of model calls, by days of the home's zone."""
+    from tacit.llm.ledger import Ledger
 
     zone = zone_of(config)
-    return Ledger(home, lambda: now().astimezone(zone), limits_of(config))
+    return Ledger(home, lambda: utc_now().astimezone(zone), limits_of(config))
 
 
 class Spending(NamedTuple):
-    """How things stand with models."""
+    """The state of the models and their use today."""
 
     models: dict[str, str]  # by task
-    today: Spent
-    limits: Limits
-    left_alone: dict[str, tuple[float, str]]  # because they failed: seconds, and why
-    refused: str  # why the last call was that was refused today; empty: none was
+    today: SpendTotal
+    limits: SpendingLimits
+    left_alone: dict[str, tuple[float, str]]  # models with open breakers: seconds, and why
+    refused: str  # why the last call today was refused; empty: none was
 
 
-def spending(config: Config, home: Home) -> Spending:
-    from tacit.llm.tasks import TASKS, named_model
-    from tacit.store.breakers import Breakers
+def spending_report(config: Config, home: Home) -> Spending:
+    from tacit.llm.breakers import Breakers
+    from tacit.llm.tasks import TASKS, find_model
 
     settings = flatten(config)
-    models = {task: model for task in TASKS if (model := named_model(task, settings)[1])}
+    models = {task: model for task in TASKS if (model := find_model(task, settings)[1])}
     calls = [call for day in ledger_of(config, home).days(1).values() for call in day]
     refused = [call.why for call in calls if call.outcome == "refused"]
-    return Spending(models, total(calls), limits_of(config), Breakers(home).open(), "".join(refused[-1:]))
+    return Spending(models, sum_calls(calls), limits_of(config), Breakers(home).open(), "".join(refused[-1:]))
 
 
-def limits_of(config: Config) -> Limits:
+def limits_of(config: Config) -> SpendingLimits:
     models = config.models
-    return Limits(models.daily_calls, models.daily_tokens, models.daily_usd)
+    return SpendingLimits(models.daily_calls, models.daily_tokens, models.daily_usd)

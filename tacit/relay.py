@@ -2,16 +2,21 @@
 
     python -S -E -B …/tacit/relay.py turn [--home DIR] [--deadline-ms N] < event.json
 
-Operations: turn, message, tool, session-end. Standard input is the body of the operation, a JSON object;
-`prompt` may stand for `message`, `sessionKey` for `session_key`, `sessionId` for `session_id`, `agentId` for
-`agent`, `senderId` or `from` for `sender`, with `channel` in front where it names none. It prints one JSON
-object and exits with 0 within its deadline (250 ms), whatever happens:
+Operations: turn, message, tool, session-end, event. Standard input is the body of the operation, a JSON
+object; `text`, `prompt`, `message` or `content` is the text, `sessionKey` may stand for `session_key`,
+`sessionId` for `session_id`, `agentId` for `agent`, `senderId` or `from` for `sender`, with `channel` in
+front where it names none. It prints one JSON object and exits with 0 within its deadline (250 ms), whatever
+happens:
 
     {"continue": true, "additionalContext": "…"}    what this turn is given; without it where there is nothing
     {"continue": true, "spooled": true}             there is no daemon; kept in .tacit/spool until there is
     {"continue": true, "reason": "tacit: …"}        what went wrong
 
-Python compiles a script anew each time it is run, so all but the beginning is in tacit.net.event.
+Events of Claude Code and Codex are read as those send them, and answered as those read it: with
+hookSpecificOutput, with systemMessage where something went wrong, or with nothing. An event that is not
+understood is kept in .tacit/spool; `tacit status` tells.
+
+Python compiles a script anew each time it is run, so all but the beginning is in tacit.client.relay.
 """
 
 import os
@@ -29,11 +34,11 @@ if __name__ == "__main__" and "tacit" not in sys.modules:
     sys.modules["tacit"] = _package
     del sys.path[0]
 
-from tacit.net.event import forward  # noqa: E402
+from tacit.client.relay import forward_event  # noqa: E402
 
 
 def _spool(home: str, operation: str, body: "Mapping[str, Any]") -> None:
-    from tacit.store import spool  # only who finds no daemon needs it
+    from tacit.transcripts import spool  # only who finds no daemon needs it
 
     spool.add(home, operation, body)
 
@@ -42,7 +47,7 @@ def entry() -> "NoReturn":
     if sys.argv[1:] in (["--help"], ["-h"]):  # a person asks, no host
         print(__doc__)
         sys.exit()
-    forward(sys.argv[1:], _spool)
+    forward_event(sys.argv[1:], _spool)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ import re
 import shlex
 from collections.abc import Iterator
 
+from tacit.cli.commands import COMMANDS
 from tacit.cli.dispatch import parser_for
-from tacit.cli.main import COMMANDS
 
 
 def commands(text: str) -> Iterator[str]:

@@ -21,9 +21,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import tacit as product
+from tacit.home.layout import Home
+from tacit.home.trust import trust
 from tacit.memory import Memory
-from tacit.store.home import Home
-from tacit.store.trust import trust
 
 # The disk syncs that the product needs make time a poor judge of a test.
 settings.register_profile(

@@ -10,10 +10,11 @@ from typing import get_args
 
 import pytest
 
-from tacit.cli.main import COMMANDS
-from tacit.cli.receipt import SKIPPED
-from tacit.sessions.guard import Skip
+from tacit.cli.commands import COMMANDS
+from tacit.cli.receipt import SKIP_REASONS
+from tacit.search.query_filter import Skip
 from tests.commands import commands, fault
+from tools import architecture
 
 ROOT = Path(__file__).parent.parent
 
@@ -24,6 +25,12 @@ def test_the_command_reference_is_what_make_docs_writes() -> None:
         [sys.executable, "-m", "tacit.cli.reference"], capture_output=True, text=True, check=True
     )
     assert (ROOT / "docs" / "cli.md").read_text() == done.stdout, "run: make docs"
+
+
+def test_the_architecture_page_lists_the_modules_that_there_are() -> None:
+    assert architecture.PAGE.read_text() == architecture.written(
+        architecture.PAGE.read_text(), ROOT / "tacit"
+    ), "run: make docs"
 
 
 def test_every_command_is_in_the_reference() -> None:
@@ -66,7 +73,7 @@ def test_requirements_count_those_that_hold() -> None:
 def test_the_runbook_names_every_reason_to_give_nothing() -> None:
     text = (ROOT / "docs" / "runbooks" / "context-injection.md").read_text()
     of_the_client = {"busy", "daemon", "home", "usage", "bug"}
-    codes = {*filter(None, get_args(Skip)), *SKIPPED, *of_the_client}
+    codes = {*filter(None, get_args(Skip)), *SKIP_REASONS, *of_the_client}
     assert not {code for code in codes if f"`{code}`" not in text}
 
 

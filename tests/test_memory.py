@@ -23,11 +23,11 @@ import pytest
 import tacit as product
 from tacit.config import Config
 from tacit.errors import Busy, ChangedOnDisk, ConfigError, UnsafePath, UsageError
+from tacit.home.files import digest
+from tacit.home.layout import Home
 from tacit.memory import Memory
-from tacit.store import transcripts
-from tacit.store.files import digest
-from tacit.store.home import Home
-from tacit.store.transcripts import Live
+from tacit.transcripts import writer
+from tacit.transcripts.writer import TranscriptWriter
 
 if TYPE_CHECKING:
     from tests.conftest import GitLog
@@ -249,7 +249,7 @@ def test_a_killed_session_is_sealed_and_committed_by_whoever_comes_next(home: Pa
     kill(process)
     file = only_transcript(home)
     body = file.read_bytes().partition(b"\n# ")[2]
-    assert not transcripts.is_sealed(file)
+    assert not writer.is_sealed(file)
 
     memory = product.open(home)
     parsed = memory.transcript(str(file.relative_to(home)))
@@ -292,16 +292,16 @@ def test_a_session_that_another_process_is_writing_is_left_alone(home: Path) -> 
     try:
         memory = product.open(home)
         assert not memory.commit().sealed
-        assert not transcripts.is_sealed(only_transcript(home))
+        assert not writer.is_sealed(only_transcript(home))
         assert [record.opening.session_id for record in memory.open_sessions()] == ["ses_1"]
-        record = transcripts.find_record(memory.home, "ses_1")
+        record = writer.find_state(memory.home, "ses_1")
         assert record is not None
         with pytest.raises(Busy):
-            Live(memory.home, record, wait=0.0)
+            TranscriptWriter(memory.home, record, wait=0.0)
     finally:
         kill(process)
     assert product.open(home).open_sessions() == []
-    assert transcripts.is_sealed(only_transcript(home))
+    assert writer.is_sealed(only_transcript(home))
 
 
 def _delete_private(home: Path) -> None:
@@ -328,7 +328,7 @@ def test_a_crashed_session_is_found_without_its_record(
     harm(home)
     memory = product.open(home)
     file = only_transcript(home)
-    assert transcripts.is_sealed(file)
+    assert writer.is_sealed(file)
     parsed = memory.transcript(str(file.relative_to(home)))
     assert parsed.fields["session_id"] == "ses_1"
     assert [turn.text for turn in parsed.messages] == ["hello there", "general"]
@@ -340,7 +340,7 @@ def test_setting_the_home_up_again_does_not_hide_a_crashed_session(home: Path) -
     kill(run_in_other_process(home, TALK))
     shutil.rmtree(home / ".tacit")
     product.init(home)
-    assert transcripts.is_sealed(only_transcript(home))
+    assert writer.is_sealed(only_transcript(home))
 
 
 def test_a_live_session_goes_on_when_the_private_folder_is_deleted_under_it(home: Path) -> None:
@@ -364,11 +364,11 @@ def test_a_detached_session_is_sealed_only_after_the_idle_hours(home: Path) -> N
     session.message("user", "hello")
     session.detach()
     at(home, now + timedelta(hours=11, minutes=59))
-    assert not transcripts.is_sealed(only_transcript(home))
+    assert not writer.is_sealed(only_transcript(home))
     at(home, now - timedelta(days=2))  # a clock that jumped back
-    assert not transcripts.is_sealed(only_transcript(home))
+    assert not writer.is_sealed(only_transcript(home))
     memory = at(home, now + timedelta(hours=12, minutes=1))
-    assert transcripts.is_sealed(only_transcript(home))
+    assert writer.is_sealed(only_transcript(home))
     assert memory.open_sessions() == []
 
 

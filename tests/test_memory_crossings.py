@@ -12,7 +12,7 @@ import pytest
 import tacit as product
 from tacit.errors import SessionError, UnsafePath, UsageError
 from tacit.memory import Memory
-from tacit.store import transcripts
+from tacit.transcripts import writer
 from tests.conftest import Tacit
 
 
@@ -93,7 +93,7 @@ def test_a_message_never_goes_over_what_another_process_has_sealed(home: Path, m
     file.unlink()
     file.write_bytes(data)  # as a sync tool does: same name, another file, no lock
     product.open(home)
-    assert transcripts.is_sealed(file)
+    assert writer.is_sealed(file)
     with pytest.raises(SessionError, match="session_id"):
         session.message("user", "two")
     assert proved(memory)
@@ -155,7 +155,7 @@ def test_records_that_wait_are_not_written_again_and_again(home: Path, memory: M
     git(home, "checkout", "-q", "--detach")
     with memory.session(session_id="w") as session:
         session.message("user", "one")
-    file = transcripts.record_file(memory.home, "w")
+    file = writer.state_file(memory.home, "w")
     before = file.stat().st_ino
     product.open(home)
     product.open(home)
@@ -189,7 +189,7 @@ def test_memory_md_over_its_limit_is_named_and_not_committed(home: Path, memory:
 def test_an_open_transcript_without_a_record_is_sealed_by_the_next_work(home: Path, memory: Memory) -> None:
     session = memory.session(session_id="lost")
     session.message("user", "one")
-    session._live.close()  # type: ignore[union-attr]
-    transcripts.record_file(memory.home, "lost").unlink()
+    session._writer.close()  # type: ignore[union-attr]
+    writer.state_file(memory.home, "lost").unlink()
     product.open(home).commit()
     assert proved(memory)

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from tacit import cards
-from tacit.cards import Card
+from tacit import skills
 from tacit.cli import snippets
 from tacit.cli.dispatch import parser_for
-from tacit.config.keys import DEFAULTS, SESSION_TYPES
-from tacit.text import notes
-from tacit.text.fence import fenced
+from tacit.config.schema import DEFAULTS, SESSION_TYPES
+from tacit.markdown import notes
+from tacit.privacy.delimiters import wrap_fenced
+from tacit.skills import SkillCard
 from tacit.text.tokens import count
 from tests.commands import commands, fault, option_fault
 from tests.conftest import Tacit
 
 ROOT = Path(__file__).parent.parent
 PLUGIN = ROOT / "integrations" / "openclaw"
-CARDS = {card.name: card for card in cards.cards()}
+CARDS = {card.name: card for card in skills.load_cards()}
 TEXTS = {**{name: card.text for name, card in CARDS.items()}, **snippets.pages()}
 TOOLS = json.loads((PLUGIN / "openclaw.plugin.json").read_text())["contracts"]["tools"]
 
@@ -63,13 +63,13 @@ def test_snippets_name_no_tool_that_only_the_plugin_has() -> None:
 
 def test_marks_on_the_card_are_those_of_a_turn() -> None:
     text = CARDS["tacit-recall"].text
-    begin, _, end = fenced("knowledge", "x123", "passage").split("\n")
+    begin, _, end = wrap_fenced("knowledge", "x123", "passage").split("\n")
     assert f"`{begin}`" in text
     assert f"`{end}`" in text
 
 
 @pytest.mark.parametrize("card", CARDS.values(), ids=CARDS)
-def test_a_card_has_the_head_that_hosts_read_and_is_short(card: Card) -> None:
+def test_a_card_has_the_head_that_hosts_read_and_is_short(card: SkillCard) -> None:
     note = notes.parse(card.text)
     assert note.problems == ()
     assert set(note.fields) <= {"name", "description", "disable-model-invocation"}
@@ -78,7 +78,7 @@ def test_a_card_has_the_head_that_hosts_read_and_is_short(card: Card) -> None:
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", card.name)
     assert 20 < len(card.description) <= 200
     assert not set(card.description) & set("<>:\n")  # some hosts read the head line by line
-    assert count(card.text) <= cards.MOST_TOKENS
+    assert count(card.text) <= skills.MAX_CARD_TOKENS
 
 
 def test_the_snippets_are_what_make_docs_writes(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_snippet_is_short_and_its_page_tells_how_short(name: str) -> None:
     page, text = snippets.page(name), snippets.snippet(name)
     assert f"```markdown\n{text}```" in page
     assert f" {count(text)} tokens." in page
-    assert count(text) <= snippets.MOST_TOKENS
+    assert count(text) <= snippets.MAX_TOKENS
     assert "Made by `make docs`" in page.splitlines()[0]
 
 

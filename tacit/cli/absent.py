@@ -1,4 +1,4 @@
-"""Why a file is not in a prompt, as far as its receipt and the file itself can tell."""
+"""Why a file is not in a prompt, from its receipt and the file itself."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from tacit.cli.lines import one_line
-from tacit.cli.paths import within
+from tacit.cli.paths import path_in_home
 from tacit.cli.receipt import blocks_of, other_notices, path_of, why_skipped
+from tacit.context.model import Notice, Receipt
 from tacit.errors import StoreError, UsageError
-from tacit.model.context import Notice, Receipt
-from tacit.model.search import AUDIENCES, Document
-from tacit.store import listing
-from tacit.store.files import Tree
-from tacit.store.home import Home
-from tacit.store.workspaces import Workspaces
-from tacit.text import notes
-from tacit.text.passages import document
-from tacit.text.workspaces import is_of_one
+from tacit.home import listing
+from tacit.home.files import Tree
+from tacit.home.layout import Home
+from tacit.home.workspace_files import is_workspace_path
+from tacit.home.workspaces import Workspaces
+from tacit.markdown import notes
+from tacit.search.documents import read_document
+from tacit.search.model import AUDIENCES, Document
 
-_OF_OTHERS = re.compile(r".*-shortened|flush.*|topic|cut")  # codes of notices
+_UNRELATED_NOTICES = re.compile(r".*-shortened|flush.*|topic|cut")  # codes of notices
 
 
 class Reason(NamedTuple):
     code: str
     text: str
-    command: str = ""  # that tells more
+    command: str = ""  # to find out more
 
 
-def meant(home: Home, workspaces: Workspaces, receipt: Receipt, given: str) -> str:
-    """A path in the home or in a workspace; or how the path of one file ends, in the receipt first and then
+def resolve_path(home: Home, workspaces: Workspaces, receipt: Receipt, given: str) -> str:
+    """Resolve a path in the home or a workspace, or the unambiguous end of a path: first in the receipt, then
     on disk."""
-    path = workspaces.path_of(os.path.abspath(given)) or within(home.root, given)
+    path = workspaces.path_of(os.path.abspath(given)) or path_in_home(home.root, given)
     in_receipt = dict.fromkeys(path_of(block) for block in blocks_of(receipt))
-    if path in in_receipt or is_there(workspaces, path):
+    if path in in_receipt or file_exists(workspaces, path):
         return path
-    on_disk = [*(name for name, _ in listing.indexed(os.fspath(home.root))), *workspaces.stamps({})]
+    on_disk = [*(name for name, _ in listing.walk_indexed(os.fspath(home.root))), *workspaces.stamps({})]
     for names in (in_receipt, on_disk):
         ending = sorted(name for name in names if name.endswith(f"/{path}"))
         if len(ending) > 1:
@@ -49,84 +49,84 @@ def meant(home: Home, workspaces: Workspaces, receipt: Receipt, given: str) -> s
     return path
 
 
-def is_there(workspaces: Workspaces, path: str) -> bool:
+def file_exists(workspaces: Workspaces, path: str) -> bool:
     file = workspaces.file_of(path)
     return file != "" and os.path.lexists(file)
 
 
 def reasons_for(home: Home, workspaces: Workspaces, receipt: Receipt, path: str) -> Iterator[Reason]:
-    """Everything that kept it out, as far as it can be known; never empty."""
+    """Every known reason why the file is not in the prompt; never empty."""
     try:
         text = notes.decode(workspaces.read(path))
         changed = datetime.fromtimestamp(os.stat(workspaces.file_of(path)).st_mtime, UTC)
     except (StoreError, OSError) as error:
         yield Reason("unreadable", f"It cannot be read: {error}")
         return
-    found = document(path, text, changed.date(), workspaces.agents_of(path))
-    hard = [
-        *_outside(home, workspaces, path),
-        *_out_of_scope(receipt, found),
+    doc = read_document(path, text, changed.date(), workspaces.agents_of(path))
+    certain = [
+        *_index_reasons(home, workspaces, path),
+        *_scope_reasons(receipt, doc),
         *([Reason("skipped", f"Nothing was looked up: {why_skipped(receipt)}.")] if receipt.skipped else []),
-        *_empty(found),
-        *_asleep(path),
+        *_empty_reasons(doc),
+        *_asleep_reasons(path),
     ]
-    yield from hard
-    yield from _not_brought(home, receipt, path)
-    yield from _newer(receipt, changed)
-    yield from (Reason(notice.code, f"{notice.code}: {notice.text}") for notice in _troubles(receipt))
-    if not hard:
-        yield _no_match(receipt, path)
+    yield from certain
+    yield from _subscription_reasons(home, receipt, path)
+    yield from _newer_reasons(receipt, changed)
+    yield from (Reason(notice.code, f"{notice.code}: {notice.text}") for notice in _search_notices(receipt))
+    if not certain:
+        yield _no_match_reason(receipt, path)
 
 
-def _troubles(receipt: Receipt) -> list[Notice]:
-    """What the search may have missed it for; what became of other blocks is none of these."""
-    return [notice for notice in other_notices(receipt) if not _OF_OTHERS.fullmatch(notice.code)]
+def _search_notices(receipt: Receipt) -> list[Notice]:
+    """Notices about why the search may have missed the file, not about other blocks."""
+    return [notice for notice in other_notices(receipt) if not _UNRELATED_NOTICES.fullmatch(notice.code)]
 
 
-def _outside(home: Home, workspaces: Workspaces, path: str) -> Iterator[Reason]:
-    if is_of_one(path):
+def _index_reasons(home: Home, workspaces: Workspaces, path: str) -> Iterator[Reason]:
+    if is_workspace_path(path):
         if path not in workspaces.stamps({}):
             yield Reason("unindexed", "Search leaves it out: it is too large, or linked from elsewhere.")
-    elif not any(name == path for name, _ in listing.indexed(os.fspath(home.root))):
+    elif not any(name == path for name, _ in listing.walk_indexed(os.fspath(home.root))):
         folders = ", ".join(listing.INDEXED)
         yield Reason("unindexed", f"Search does not see it: it looks through text files in {folders}.")
 
 
-def _out_of_scope(receipt: Receipt, found: Document) -> Iterator[Reason]:
-    if found.archived:
+def _scope_reasons(receipt: Receipt, doc: Document) -> Iterator[Reason]:
+    if doc.archived:
         yield Reason("archived", "It is archived: search finds it, but it is not loaded by itself.")
-    own = found.conversation and found.conversation == receipt.session_key
-    if not own and _is_narrower(found.audience, receipt.audience):
+    is_own = doc.conversation and doc.conversation == receipt.session_key
+    if not is_own and _is_narrower(doc.audience, receipt.audience):
         yield Reason(
             "audience",
-            f"It is for {_PEOPLE[found.audience]}, and this session ({receipt.session_type}) "
-            f"sees only what is for {_PEOPLE[receipt.audience]}.",
+            f"It is for {_AUDIENCE_LABELS[doc.audience]}, and this session ({receipt.session_type}) "
+            f"sees only what is for {_AUDIENCE_LABELS[receipt.audience]}.",
         )
-    if found.agents and receipt.agent and receipt.agent not in found.agents:
-        others = ", ".join(found.agents)
+    if doc.agents and receipt.agent and receipt.agent not in doc.agents:
+        others = ", ".join(doc.agents)
         yield Reason("agent", f"It belongs to the agent {others}, and this turn was for {receipt.agent}.")
 
 
-_PEOPLE = {"owner": "the owner alone", "group": "groups", "anyone": "anyone"}
+_AUDIENCE_LABELS = {"owner": "the owner alone", "group": "groups", "anyone": "anyone"}
 
 
-def _is_narrower(of_file: str, of_session: str) -> bool:
+def _is_narrower(file_audience: str, session_audience: str) -> bool:
     order: Sequence[str] = AUDIENCES
-    return of_session in order and order.index(of_file) > order.index(of_session)
+    return session_audience in order and order.index(file_audience) > order.index(session_audience)
 
 
-def _empty(found: Document) -> Iterator[Reason]:
-    if not found.passages:
+def _empty_reasons(doc: Document) -> Iterator[Reason]:
+    if not doc.passages:
         yield Reason("empty", "There is no text in it.")
 
 
-def _asleep(path: str) -> Iterator[Reason]:
+def _asleep_reasons(path: str) -> Iterator[Reason]:
     if path.startswith("topics/"):
         yield Reason("asleep", "It is a topic, and nothing in the message came near what wakes it.")
 
 
-def _not_brought(home: Home, receipt: Receipt, path: str) -> Iterator[Reason]:
-    """What a topic subscribes to comes with it; it may be found for itself as well."""
+def _subscription_reasons(home: Home, receipt: Receipt, path: str) -> Iterator[Reason]:
+    """A subscribed file comes with its topic; search may find it on its own as well."""
     awake = {path_of(part) for part in receipt.sections if part.slot == "topics"}
     names = [name for name in _subscribers(home, path) if name not in awake]
     if names:
@@ -134,7 +134,7 @@ def _not_brought(home: Home, receipt: Receipt, path: str) -> Iterator[Reason]:
 
 
 def _subscribers(home: Home, path: str) -> Iterator[str]:
-    for topic, _ in sorted(listing.walk(os.fspath(home.root), "topics"), key=lambda found: found[0]):
+    for topic, _ in sorted(listing.walk(os.fspath(home.root), "topics"), key=lambda entry: entry[0]):
         try:
             fields = notes.parse(notes.decode(Tree(home.root).read(topic)), topic).fields
         except (StoreError, OSError):
@@ -144,7 +144,7 @@ def _subscribers(home: Home, path: str) -> Iterator[str]:
             yield topic
 
 
-def _newer(receipt: Receipt, changed: datetime) -> Iterator[Reason]:
+def _newer_reasons(receipt: Receipt, changed: datetime) -> Iterator[Reason]:
     try:
         if changed <= datetime.fromisoformat(receipt.at).astimezone():
             return
@@ -153,11 +153,11 @@ def _newer(receipt: Receipt, changed: datetime) -> Iterator[Reason]:
     yield Reason("newer", "It was changed after this turn, which may not have known what it says now.")
 
 
-def _no_match(receipt: Receipt, path: str) -> Reason:
+def _no_match_reason(receipt: Receipt, path: str) -> Reason:
     considered = sum(block.slot == "knowledge" for block in blocks_of(receipt))
     unlisted = sum(receipt.unlisted.values())
-    of_them = f"the {considered + unlisted:,} candidates" if considered + unlisted else "the candidates"
+    candidates = f"the {considered + unlisted:,} candidates" if considered + unlisted else "the candidates"
     listed = f" (the receipt lists {considered:,} of them)" if unlisted else ""
     command = f"tacit search {shlex.quote(one_line(receipt.message))} --under {shlex.quote(path)} --explain"
-    text = f"Nothing in it matched: it was not among {of_them}{listed}. To see how near it comes:"
+    text = f"Nothing in it matched: it was not among {candidates}{listed}. To see how near it comes:"
     return Reason("unmatched", text, command)

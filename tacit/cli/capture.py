@@ -23,117 +23,127 @@ from datetime import datetime
 from typing import Any
 
 from tacit.app import open_home, recover_quietly
-from tacit.capture import Session
 from tacit.cli import output
-from tacit.cli.dispatch import home_option, json_option, words
-from tacit.cli.paths import within
+from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
+from tacit.cli.paths import path_in_home
 from tacit.client import Client
 from tacit.errors import UsageError
 from tacit.memory import Memory
-from tacit.model.turns import Opening, Sealed
-from tacit.store.transcripts import find_record
-from tacit.text.transcript import opening_of
+from tacit.transcripts.capture import Session
+from tacit.transcripts.format import read_opening
+from tacit.transcripts.model import Opening, Sealed
+from tacit.transcripts.writer import find_state
 
-NOT_KEPT = "-"
-_ID_SHOWN = 60  # characters of an id in a list; the whole of it is in the JSON
+UNRECORDED_ID = "-"
+_MAX_ID_CHARS = 60  # in a list; the JSON has the whole id
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    _start(actions.add_parser("start", help="begin a session and print its id"))
-    _message(actions.add_parser("message", help="keep a message"))
-    _tool(actions.add_parser("tool", help="keep a tool call as one line"))
-    _knowledge(actions.add_parser("knowledge", help="keep that a note was changed"))
-    _attach(actions.add_parser("attach", help="name a file that belongs to the conversation"))
-    _end(actions.add_parser("end", help="seal the transcript and commit it"))
-    _list(actions.add_parser("list", help="sessions that are open or wait for their commit"))
+    _add_start_arguments(actions.add_parser("start", help="begin a session and print its id"))
+    _add_message_arguments(actions.add_parser("message", help="keep a message"))
+    _add_tool_arguments(actions.add_parser("tool", help="keep a tool call as one line"))
+    _add_knowledge_arguments(actions.add_parser("knowledge", help="keep that a note was changed"))
+    _add_attach_arguments(actions.add_parser("attach", help="name a file that belongs to the conversation"))
+    _add_end_arguments(actions.add_parser("end", help="seal the transcript and commit it"))
+    _add_list_arguments(actions.add_parser("list", help="sessions that are open or wait for their commit"))
 
 
-def _start(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--session-id", type=_own_id, help="an id of your own (default: a new one)")
+def _add_start_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--session-id", type=_parse_id, help="an id of your own (default: a new one)")
     parser.add_argument(
-        "--session-key", type=words, default="agent:main:main", help="the host's key of the session"
+        "--session-key", type=utf8_argument, default="agent:main:main", help="the host's key of the session"
     )
-    parser.add_argument("--agent", type=words, help="the agent's name (default: from the key)")
-    parser.add_argument("--channel", type=words, help="where the conversation happens")
-    parser.add_argument("--model", type=words, help="the model that answers")
-    _common(parser, moment="when it began")
+    parser.add_argument("--agent", type=utf8_argument, help="the agent's name (default: from the key)")
+    parser.add_argument("--channel", type=utf8_argument, help="where the conversation happens")
+    parser.add_argument("--model", type=utf8_argument, help="the model that answers")
+    _add_common_arguments(parser, moment="when it began")
 
 
-def _message(parser: argparse.ArgumentParser) -> None:
-    _id(parser)
+def _add_message_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_id_argument(parser)
     parser.add_argument("role", help="user, agent or system")
     parser.add_argument(
-        "text", type=words, help="what was said; - reads it from standard input, -- before it if it begins so"
+        "text",
+        type=utf8_argument,
+        help="what was said; - reads it from standard input, -- before it if it begins so",
     )
-    parser.add_argument("--speaker", type=words, help="who said it, where several people talk")
-    _common(parser)
+    parser.add_argument("--speaker", type=utf8_argument, help="who said it, where several people talk")
+    _add_common_arguments(parser)
 
 
-def _tool(parser: argparse.ArgumentParser) -> None:
-    _id(parser)
-    parser.add_argument("name", type=words, help="the tool")
-    parser.add_argument("summary", type=words, help="what it was asked")
+def _add_tool_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_id_argument(parser)
+    parser.add_argument("name", type=utf8_argument, help="the tool")
+    parser.add_argument("summary", type=utf8_argument, help="what it was asked")
     parser.add_argument(
-        "--result", type=words, default="", help="briefly what came back; - reads it from standard input"
+        "--result",
+        type=utf8_argument,
+        default="",
+        help="briefly what came back; - reads it from standard input",
     )
-    _common(parser)
+    _add_common_arguments(parser)
 
 
-def _knowledge(parser: argparse.ArgumentParser) -> None:
-    _id(parser)
-    parser.add_argument("what", metavar="ACTION", type=words, help="updated, appended, created, removed …")
-    parser.add_argument("path", type=words, help="the note")
-    parser.add_argument("--summary", type=words, default="", help="what changed, in a few words")
-    _common(parser)
+def _add_knowledge_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_id_argument(parser)
+    parser.add_argument(
+        "what", metavar="ACTION", type=utf8_argument, help="updated, appended, created, removed …"
+    )
+    parser.add_argument("path", type=utf8_argument, help="the note")
+    parser.add_argument("--summary", type=utf8_argument, default="", help="what changed, in a few words")
+    _add_common_arguments(parser)
 
 
-def _attach(parser: argparse.ArgumentParser) -> None:
-    _id(parser)
+def _add_attach_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_id_argument(parser)
     parser.add_argument("path", help="a file that is in the home")
     parser.add_argument("--role", default="user", help="whose it is (default: user)")
-    _common(parser)
+    _add_common_arguments(parser)
 
 
-def _end(parser: argparse.ArgumentParser) -> None:
-    _id(parser)
+def _add_end_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_id_argument(parser)
     parser.add_argument(
-        "--tag", type=words, action="append", default=[], help="a tag; may be given more than once"
+        "--tag", type=utf8_argument, action="append", default=[], help="a tag; may be given more than once"
     )
     parser.add_argument("--tokens-in", type=_count, metavar="COUNT", help="as the host counted them")
     parser.add_argument("--tokens-out", type=_count, metavar="COUNT", help="as the host counted them")
-    _common(parser)
+    _add_common_arguments(parser)
 
 
-def _list(parser: argparse.ArgumentParser) -> None:
-    home_option(parser)
-    json_option(parser)
+def _add_list_arguments(parser: argparse.ArgumentParser) -> None:
+    add_home_option(parser)
+    add_json_option(parser)
 
 
-def _id(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", type=words, help="the session's id")
+def _add_id_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", type=utf8_argument, help="the session's id")
 
 
-def _common(parser: argparse.ArgumentParser, moment: str = "when it was said") -> None:
+def _add_common_arguments(parser: argparse.ArgumentParser, moment: str = "when it was said") -> None:
     parser.add_argument(
-        "--at", type=_time, metavar="TIME", help=f"{moment}, as 2026-02-16T18:45:00+01:00 (default: now)"
+        "--at",
+        type=_parse_time,
+        metavar="TIME",
+        help=f"{moment}, as 2026-02-16T18:45:00+01:00 (default: now)",
     )
-    home_option(parser)
-    json_option(parser)
+    add_home_option(parser)
+    add_json_option(parser)
 
 
-def _time(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time like 2026-02-16T18:45:00+01:00") from error
 
 
-def _own_id(text: str) -> str:
-    """`-` stands for sessions that are not kept: as an id of one's own, all that is said would be lost."""
+def _parse_id(text: str) -> str:
+    """Refuse `-`, which names sessions that are not recorded: everything said in it would be lost."""
     if not text or text.startswith("-"):
         raise argparse.ArgumentTypeError(f"{text!r} cannot be an id: it is empty or begins with a hyphen")
-    return words(text)
+    return utf8_argument(text)
 
 
 def _count(text: str) -> int:
@@ -143,7 +153,7 @@ def _count(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    # What is said now comes first; what a crash left behind has time, and may have to wait for a lock.
+    # Record the new message first: recovery after a crash can wait, also for a lock.
     memory = open_home(options.home, recover=False)
     code = _ACTIONS[options.action](memory, options)
     if options.action in ("start", "end"):
@@ -161,15 +171,15 @@ def _run_start(memory: Memory, options: argparse.Namespace) -> int:
         options.at,
         detached=True,
     )
-    name = session.session_id or NOT_KEPT
-    _print(options, name, {"session_id": name})
+    name = session.session_id or UNRECORDED_ID
+    _print_result(options, name, {"session_id": name})
     session.detach()
     return 0
 
 
 def _run_message(memory: Memory, options: argparse.Namespace) -> int:
-    text = _argument(options.text)
-    return _add(
+    text = _read_argument(options.text)
+    return _record(
         memory,
         options,
         lambda session: session.message(options.role, text, options.at, options.speaker),
@@ -180,8 +190,8 @@ def _run_message(memory: Memory, options: argparse.Namespace) -> int:
 
 def _run_tool(memory: Memory, options: argparse.Namespace) -> int:
     _require(options.name, "which tool")
-    result = _argument(options.result)
-    return _add(
+    result = _read_argument(options.result)
+    return _record(
         memory,
         options,
         lambda session: session.tool(options.name, options.summary, result, options.at),
@@ -193,7 +203,7 @@ def _run_tool(memory: Memory, options: argparse.Namespace) -> int:
 def _run_knowledge(memory: Memory, options: argparse.Namespace) -> int:
     _require(options.what, "what was done to the note")
     _require(options.path, "which note")
-    return _add(
+    return _record(
         memory,
         options,
         lambda session: session.knowledge(options.what, options.path, options.summary, options.at),
@@ -203,8 +213,8 @@ def _run_knowledge(memory: Memory, options: argparse.Namespace) -> int:
 
 
 def _run_attach(memory: Memory, options: argparse.Namespace) -> int:
-    path = NOT_KEPT if options.id == NOT_KEPT else _attached(memory, options.path)
-    return _add(
+    path = UNRECORDED_ID if options.id == UNRECORDED_ID else _resolve_attachment(memory, options.path)
+    return _record(
         memory,
         options,
         lambda session: session.attachment(path, options.role, options.at),
@@ -213,97 +223,103 @@ def _run_attach(memory: Memory, options: argparse.Namespace) -> int:
     )
 
 
-def _attached(memory: Memory, given: str) -> str:
-    path = within(memory.home.root, given)
+def _resolve_attachment(memory: Memory, argument: str) -> str:
+    path = path_in_home(memory.home.root, argument)
     if not (memory.home.root / path).is_file():
         raise UsageError(f"There is no file {path!r} in the home. Put it there first, in attachments/.")
-    return words(path)
+    return utf8_argument(path)
 
 
-def _require(argument: str, what: str) -> None:
+def _require(argument: str, question: str) -> None:
     if not argument.strip():
-        raise UsageError(f"Say {what}: the argument is empty.")
+        raise UsageError(f"Say {question}: the argument is empty.")
 
 
-def _add(
+def _record(
     memory: Memory,
     options: argparse.Namespace,
-    keep: Callable[[Session], int],
+    write: Callable[[Session], int],
     operation: str,
     body: dict[str, object],
 ) -> int:
-    kept = _by_daemon(memory, options, operation, body)
-    if kept is not None:
-        _print(options, "", {name: kept.get(name) for name in ("session_id", "number", "path")})
+    answer = _ask_daemon(memory, options, operation, body)
+    if answer is not None:
+        _print_result(options, "", {name: answer.get(name) for name in ("session_id", "number", "path")})
         return 0
-    session = _continued(memory, options.id)
-    number = keep(session)
-    _print(options, "", {"session_id": session.session_id, "number": number, "path": session.path})
+    session = _open_or_continue(memory, options.id)
+    number = write(session)
+    _print_result(options, "", {"session_id": session.session_id, "number": number, "path": session.path})
     session.detach()
     return 0
 
 
-def _by_daemon(
+def _ask_daemon(
     memory: Memory, options: argparse.Namespace, operation: str, body: dict[str, object]
 ) -> dict[str, Any] | None:
-    """The daemon holds the transcripts that are written to, so what it can keep is kept by it. None: there is
-    no daemon, or it cannot; then we do it ourselves."""
-    if options.id == NOT_KEPT:
+    """Hand the call to the daemon, which holds the open transcripts. None: there is no daemon or it cannot do
+    it, so the caller has to."""
+    if options.id == UNRECORDED_ID:
         return None
-    opening = _opening(memory, options.id)
-    about = {name: getattr(opening, name) for name in ("session_key", "agent", "channel", "model")}
-    at = options.at.isoformat() if options.at else None
+    opening = _find_opening(memory, options.id)
+    session_fields = {name: getattr(opening, name) for name in ("session_key", "agent", "channel", "model")}
+    moment = options.at.isoformat() if options.at else None
     with Client(memory.home, warn=output.warn, recover=False) as client:
-        return client.daemon(operation, {**about, "session_id": options.id, "at": at, **body})
+        return client.daemon(operation, {**session_fields, "session_id": options.id, "at": moment, **body})
 
 
 def _run_end(memory: Memory, options: argparse.Namespace) -> int:
-    if options.id != NOT_KEPT and not memory.knows(options.id):
-        return _ended_before(memory, options)
+    if options.id != UNRECORDED_ID and not memory.knows(options.id):
+        return _report_sealed_before(memory, options)
     counts = {"tokens_in": options.tokens_in, "tokens_out": options.tokens_out}
-    ended = _by_daemon(memory, options, "end_session", {"tags": options.tag, **counts})
-    if ended is not None:
+    answer = _ask_daemon(memory, options, "end_session", {"tags": options.tag, **counts})
+    if answer is not None:
         sealed = None
-        if ended.get("path"):
-            sealed = Sealed(options.id, ended["path"], ended["sha256"], None, "the daemon does that next")
+        if answer.get("path"):
+            sealed = Sealed(options.id, answer["path"], answer["sha256"], None, "the daemon does that next")
     else:
-        sealed = _continued(memory, options.id).end(options.at, tags=options.tag, **counts)
+        sealed = _open_or_continue(memory, options.id).end(options.at, tags=options.tag, **counts)
     if sealed is None:
         memory.discard(options.id)
-        _print(options, "nothing was said, so nothing is kept", {"path": None})
+        _print_result(options, "nothing was said, so nothing is kept", {"path": None})
         return 0
-    _print(options, _told(sealed), {"path": sealed.path, "sha256": sealed.sha256, "commit": sealed.commit})
+    _print_result(
+        options,
+        _describe_sealed(sealed),
+        {"path": sealed.path, "sha256": sealed.sha256, "commit": sealed.commit},
+    )
     return 0
 
 
-def _ended_before(memory: Memory, options: argparse.Namespace) -> int:
-    """A host that ends a session twice, or one that was sealed for being idle, has what it wanted."""
+def _report_sealed_before(memory: Memory, options: argparse.Namespace) -> int:
+    """Ending a session that was finalized before, by a host or for being idle, is no error."""
     path = memory.last_part(options.id)
     if path is None:
-        raise UsageError(_unknown(options.id))
-    _print(options, f"was sealed before as {path}", {"path": path, "sha256": None, "commit": None})
+        raise UsageError(_unknown_session(options.id))
+    _print_result(options, f"was sealed before as {path}", {"path": path, "sha256": None, "commit": None})
     return 0
 
 
-def _told(sealed: Sealed) -> str:
-    kept = f"committed as {sealed.commit[:10]}" if sealed.commit else f"not committed yet: {sealed.waiting}"
-    return f"sealed {sealed.path}\n{kept}"
+def _describe_sealed(sealed: Sealed) -> str:
+    commit_status = (
+        f"committed as {sealed.commit[:10]}" if sealed.commit else f"not committed yet: {sealed.waiting}"
+    )
+    return f"sealed {sealed.path}\n{commit_status}"
 
 
 def _run_list(memory: Memory, options: argparse.Namespace) -> int:
-    found = memory.open_sessions()
+    sessions = memory.open_sessions()
     if options.json:
-        output.dump([{"session_id": record.opening.session_id, "path": record.path} for record in found])
+        output.dump([{"session_id": record.opening.session_id, "path": record.path} for record in sessions])
         return 0
-    output.table(
+    output.print_table(
         (
             (
-                output.short(record.opening.session_id, _ID_SHOWN),
+                output.shorten(record.opening.session_id, _MAX_ID_CHARS),
                 f"{record.opening.started:%Y-%m-%d %H:%M}",
                 record.path or "no message yet",
             )
         )
-        for record in found
+        for record in sessions
     )
     return 0
 
@@ -319,34 +335,36 @@ _ACTIONS = {
 }
 
 
-def _continued(memory: Memory, session_id: str) -> Session:
-    """The open session; one that was sealed meanwhile goes on in a new part, so that no message is lost."""
-    if session_id == NOT_KEPT:
+def _open_or_continue(memory: Memory, session_id: str) -> Session:
+    """The open session. A finalized one goes on in a new part, so that no message is lost."""
+    if session_id == UNRECORDED_ID:
         return memory.unkept_session()
     if memory.knows(session_id):
         return memory.session(session_id=session_id)
-    was = _opening(memory, session_id)
-    return memory.session(was.session_key, was.agent, was.channel, was.model, session_id, detached=True)
+    opening = _find_opening(memory, session_id)
+    return memory.session(
+        opening.session_key, opening.agent, opening.channel, opening.model, session_id, detached=True
+    )
 
 
-def _opening(memory: Memory, session_id: str) -> Opening:
-    """What is known about the session, open or sealed."""
-    record = find_record(memory.home, session_id)
+def _find_opening(memory: Memory, session_id: str) -> Opening:
+    """The opening of a session, open or finalized."""
+    record = find_state(memory.home, session_id)
     if record is not None and memory.knows(session_id):
         return record.opening
-    before = memory.last_part(session_id)
-    if before is None:
-        raise UsageError(_unknown(session_id))
-    return opening_of(memory.transcript(before))
+    path = memory.last_part(session_id)
+    if path is None:
+        raise UsageError(_unknown_session(session_id))
+    return read_opening(memory.transcript(path))
 
 
-def _unknown(session_id: str) -> str:
-    name = output.short(session_id, _ID_SHOWN)
+def _unknown_session(session_id: str) -> str:
+    name = output.shorten(session_id, _MAX_ID_CHARS)
     return f"There is no session {name!r}. Begin one with: tacit capture start"
 
 
-def _argument(text: str | list[str]) -> str:
-    if isinstance(text, list):  # all that argparse leaves of the text `--`
+def _read_argument(text: str | list[str]) -> str:
+    if isinstance(text, list):  # what argparse makes of the text `--`
         return "--"
     if text != "-":
         return text
@@ -355,7 +373,7 @@ def _argument(text: str | list[str]) -> str:
     return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
 
 
-def _print(options: argparse.Namespace, text: str, value: dict[str, object]) -> None:
+def _print_result(options: argparse.Namespace, text: str, value: dict[str, object]) -> None:
     if options.json:
         output.dump(value)
     elif text:

@@ -11,19 +11,19 @@ import os
 from tacit import config as configuration
 from tacit.app import load_config
 from tacit.cli import output
-from tacit.cli.dispatch import home_option, json_option
+from tacit.cli.dispatch import add_home_option, add_json_option
 from tacit.errors import UsageError
-from tacit.store.home import locate
+from tacit.home.layout import find_home
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("key", nargs="?", help="only this key, or the keys of this section")
-    home_option(parser)
-    json_option(parser)
+    add_home_option(parser)
+    add_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    loaded = load_config(locate(options.home, os.environ).require())
+    loaded = load_config(find_home(options.home, os.environ).require())
     rows = configuration.describe(loaded)
     if options.key is not None:
         rows = [row for row in rows if row.key == options.key or row.key.startswith(options.key + ".")]
@@ -32,8 +32,14 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         output.dump(
             [
-                {"key": r.key, "value": r.value, "default": r.default, "origin": r.origin, "about": r.about}
-                for r in rows
+                {
+                    "key": row.key,
+                    "value": row.value,
+                    "default": row.default,
+                    "origin": row.origin,
+                    "about": row.about,
+                }
+                for row in rows
             ]
         )
     else:
@@ -41,5 +47,5 @@ def run(options: argparse.Namespace) -> int:
         for row in rows:
             output.say(f"{row.key:<{width}}  {configuration.show(row.value)}  ({row.origin})")
             output.say(f"{'':<{width}}  {row.about}" + (f" {row.allowed}" if row.allowed else ""))
-    output.problems(loaded.problems)
+    output.print_problems(loaded.problems)
     return 0

@@ -17,27 +17,27 @@ from typing import Any
 
 from tacit.app import ledger_of, limits_of, open_home
 from tacit.cli import output
-from tacit.cli.dispatch import home_option, json_option
+from tacit.cli.dispatch import add_home_option, add_json_option
 from tacit.config import Config
-from tacit.config.keys import flatten
-from tacit.embed.choose import is_remote
+from tacit.config.schema import flatten
+from tacit.embeddings.registry import is_remote
 from tacit.errors import UsageError
-from tacit.lifecycle.learn import CHUNK
-from tacit.llm.estimate import Item, Rates, items
-from tacit.llm.prices import BUILT_IN, price_of
-from tacit.llm.tasks import EMBED, TASKS, named_model
+from tacit.home.layout import CONVERSATIONS, NOTE_FOLDERS, Home
+from tacit.home.listing import walk
+from tacit.learn.pipeline import MAX_QUESTION_CHARS
+from tacit.llm.estimate import EstimateItem, Rates, estimate_items
+from tacit.llm.prices import BUILT_IN, find_price
+from tacit.llm.spending import Call, SpendingLimits, SpendTotal, sum_calls
+from tacit.llm.tasks import EMBED, TASKS, find_model
 from tacit.memory import Memory
-from tacit.model.spending import Call, Limits, Spent, total
-from tacit.store import transcripts
-from tacit.store.home import CONVERSATIONS, NOTE_FOLDERS, Home
-from tacit.store.listing import walk
+from tacit.transcripts import writer
 
-_MONTH = 30
+_MONTH_DAYS = 30
 _PERIODS = {"today": 1, "7 days": 7, "30 days": 30}
-_MESSAGES = 6.0  # of the user in a session, where nothing is known
-_TRANSCRIPT = 3000.0  # tokens, where there is none
-_SAMPLE = 20  # transcripts that are read for it
-_LETTERS = 4.0  # bytes of a transcript for each token
+_DEFAULT_MESSAGES = 6.0  # of the user in a session, if nothing is known
+_DEFAULT_TOKENS = 3000.0  # of a transcript, if there is none
+_MAX_SAMPLED = 20  # transcripts read for the estimate
+_BYTES_PER_TOKEN = 4.0  # of a transcript
 _EXAMPLE = "anthropic:claude-haiku-4-5"
 
 
@@ -45,8 +45,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sessions", type=_count, default=None, metavar="N", help="sessions a day")
     parser.add_argument("--model", default="", metavar="NAME", help="as if this model did everything")
     parser.add_argument("--prices", action="store_true", help="show every price that is known")
-    home_option(parser)
-    json_option(parser)
+    add_home_option(parser)
+    add_json_option(parser)
 
 
 def _count(text: str) -> float:
@@ -60,33 +60,33 @@ def run(options: argparse.Namespace) -> int:
     memory = open_home(options.home, recover=False)
     config = memory.config
     if options.prices:
-        return _prices(config, options)
+        return _print_prices(config, options)
     ledger = ledger_of(config, memory.home)
-    days = ledger.days(_MONTH)
-    seen = [call for calls in days.values() for call in calls]
-    models = _models(config, options.model)
-    rates = _rates(memory, options.sessions)
-    prices = {model: price_of(model, environ, config.models.prices) for model in models.values()}
-    found = items(rates, models, prices, seen)
+    days = ledger.days(_MONTH_DAYS)
+    month_calls = [call for calls in days.values() for call in calls]
+    models = _choose_models(config, options.model)
+    rates = _estimate_rates(memory, options.sessions)
+    prices = {model: find_price(model, environ, config.models.prices) for model in models.values()}
+    estimate = estimate_items(rates, models, prices, month_calls)
     if options.json:
-        output.dump(_as_json(rates, found, days, limits_of(config), memory.moment().date()))
+        output.dump(_as_json(rates, estimate, days, limits_of(config), memory.moment().date()))
         return 0
-    _say_estimate(rates, found, models, options.model)
+    _say_estimate(rates, estimate, models, options.model)
     output.say()
     _say_spent(days, limits_of(config), memory.moment().date())
     return 0
 
 
-def _models(config: Config, given: str) -> dict[str, str]:
-    """Of each task, that which is configured, or the one that is asked about."""
-    if given and not _is_model(given):
-        raise UsageError(f"{given!r} is no model. Write it as in the config: {_EXAMPLE}.")
+def _choose_models(config: Config, override: str) -> dict[str, str]:
+    """The model of each task: the override if given, otherwise the configured one."""
+    if override and not _is_model(override):
+        raise UsageError(f"{override!r} is no model. Write it as in the config: {_EXAMPLE}.")
     settings = flatten(config)
-    found = {task: given or named_model(task, settings)[1] for task in TASKS}
+    models = {task: override or find_model(task, settings)[1] for task in TASKS}
     embed = config.search.embedding_model
     if is_remote(embed):
-        found[EMBED] = embed
-    return {task: model for task, model in found.items() if model}
+        models[EMBED] = embed
+    return {task: model for task, model in models.items() if model}
 
 
 def _is_model(name: str) -> bool:
@@ -97,150 +97,168 @@ def _is_model(name: str) -> bool:
 # ---------------------------------------------------------------- the home's own rates
 
 
-def _rates(memory: Memory, sessions: float | None) -> Rates:
+def _estimate_rates(memory: Memory, sessions: float | None) -> Rates:
     root, config = str(memory.home.root), memory.config
     today = memory.moment().date()
     files = list(walk(root, CONVERSATIONS))
-    found = [(day, info.st_size) for path, info in files if (day := _day(path))]
-    first = today - timedelta(_MONTH - 1)
-    recent = [size for day, size in found if first <= day <= today]
-    oldest = min((day for day, _ in found), default=today)
-    span = (today - max(oldest, first)).days + 1 if recent else _MONTH
-    sizes = recent or [size for _, size in found]
+    transcripts = [(day, info.st_size) for path, info in files if (day := _day_of(path))]
+    first = today - timedelta(_MONTH_DAYS - 1)
+    recent = [size for day, size in transcripts if first <= day <= today]
+    oldest = min((day for day, _ in transcripts), default=today)
+    span = (today - max(oldest, first)).days + 1 if recent else _MONTH_DAYS
+    sizes = recent or [size for _, size in transcripts]
     return Rates(
         sessions=len(recent) / span if sessions is None else sessions,
-        messages=_messages(memory.home, sorted(path for path, _ in files)[-_SAMPLE:]),
-        tokens=round(sum(sizes) / len(sizes) / _LETTERS) if sizes else _TRANSCRIPT,
-        questions=_questions(sizes or [round(_TRANSCRIPT * _LETTERS)]),
-        transcripts=len(found),
+        messages=_mean_messages(memory.home, sorted(path for path, _ in files)[-_MAX_SAMPLED:]),
+        tokens=round(sum(sizes) / len(sizes) / _BYTES_PER_TOKEN) if sizes else _DEFAULT_TOKENS,
+        questions=_mean_chunks(sizes or [round(_DEFAULT_TOKENS * _BYTES_PER_TOKEN)]),
+        transcripts=len(transcripts),
         notes=sum(1 for folder in NOTE_FOLDERS for _ in walk(root, folder)),
         extractors=len(config.lifecycle.extractors),
         commit_minutes=config.lifecycle.commit_interval_minutes,
     )
 
 
-def _questions(sizes: Sequence[int]) -> float:
-    return sum(max(1, ceil(size / CHUNK)) for size in sizes) / len(sizes)
+def _mean_chunks(sizes: Sequence[int]) -> float:
+    return sum(max(1, ceil(size / MAX_QUESTION_CHARS)) for size in sizes) / len(sizes)
 
 
-def _messages(home: Home, paths: Sequence[str]) -> float:
-    """What the user says in a session, by the last few of them."""
-    kept = [transcripts.attempt_load(home, path).messages for path in paths]
-    said = sum(message.role == "user" for messages in kept for message in messages)
-    return round(said / len(kept), 1) if kept else _MESSAGES
+def _mean_messages(home: Home, paths: Sequence[str]) -> float:
+    """Messages of the user per session, from the newest transcripts."""
+    conversations = [writer.attempt_load(home, path).messages for path in paths]
+    count = sum(message.role == "user" for messages in conversations for message in messages)
+    return round(count / len(conversations), 1) if conversations else _DEFAULT_MESSAGES
 
 
-def _day(path: str) -> date | None:
-    """By the folders: raw/conversations/2026/02/16/…"""
+def _day_of(path: str) -> date | None:
+    """The day that the folders name: raw/conversations/2026/02/16/…"""
     try:
         return date(*map(int, path.split("/")[2:5]))
     except (ValueError, TypeError):
         return None
 
 
-# ---------------------------------------------------------------- saying it
+# ---------------------------------------------------------------- output
 
 
-def _say_estimate(rates: Rates, found: Sequence[Item], models: Mapping[str, str], given: str) -> None:
+def _say_estimate(
+    rates: Rates, estimate: Sequence[EstimateItem], models: Mapping[str, str], override: str
+) -> None:
     if not models:
         output.say("No model is configured, so nothing is asked and nothing is spent.")
         output.say(f"To see what one would cost: tacit cost --model {_EXAMPLE}")
         return
     output.say(
         f"A month with {rates.sessions:g} sessions a day of about {rates.tokens:.0f} tokens"
-        + (f", all by {given}:" if given else ":")
+        + (f", all by {override}:" if override else ":")
     )
-    monthly = [item for item in found if not item.once]
+    monthly = [item for item in estimate if not item.once]
     rows = [("", "calls", "in / out", "", "model"), *map(_row, monthly)]
-    output.table([*rows, ("together", "", "", _sum(monthly), "")])
+    output.print_table([*rows, ("together", "", "", _format_sum(monthly), "")])
     output.say("Once, when you ask for it:")
-    output.table(_row(item) for item in found if item.once)
-    for model in sorted({item.model for item in found if item.usd is None}):
+    output.print_table(_row(item) for item in estimate if item.once)
+    for model in sorted({item.model for item in estimate if item.usd is None}):
         output.say(f'{model} has no price here. Say what it costs: models.prices: ["{model} INPUT OUTPUT"]')
 
 
-def _row(item: Item) -> tuple[str, ...]:
+def _row(item: EstimateItem) -> tuple[str, ...]:
     if not item.model:
         return item.name, "0", "", "$0.00", "none: done here" if item.task == EMBED else "none: rules do it"
-    return item.name, f"{item.calls:.0f}", _take(item), _dollars(item.usd), item.model
+    return item.name, f"{item.calls:.0f}", _format_tokens(item), _format_usd(item.usd), item.model
 
 
-def _take(item: Item) -> str:
+def _format_tokens(item: EstimateItem) -> str:
     return f"{item.take.tokens_in:.0f} / {item.take.tokens_out:.0f}"
 
 
-def _sum(found: Iterable[Item]) -> str:
-    known = [item.usd for item in found]
-    more = " and what has no price" if None in known else ""
-    return _dollars(sum(usd for usd in known if usd is not None)) + more
+def _format_sum(estimate: Iterable[EstimateItem]) -> str:
+    costs = [item.usd for item in estimate]
+    remark = " and what has no price" if None in costs else ""
+    return _format_usd(sum(usd for usd in costs if usd is not None)) + remark
 
 
-def _dollars(usd: float | None) -> str:
+def _format_usd(usd: float | None) -> str:
     if usd is None:
         return "no price"
     return f"${usd:.2f}" if usd >= 0.095 or usd == 0 else f"${usd:.4f}"
 
 
-def _say_spent(days: Mapping[date, Sequence[Call]], limits: Limits, today: date) -> None:
+def _say_spent(days: Mapping[date, Sequence[Call]], limits: SpendingLimits, today: date) -> None:
     output.say("Really spent:")
-    output.table((name, _spent(total(_of(days, today, count)))) for name, count in _PERIODS.items())
+    output.print_table(
+        (name, _format_spent(sum_calls(_calls_within(days, today, count))))
+        for name, count in _PERIODS.items()
+    )
     if days:
         output.say("By task and model, 30 days:")
-        output.table((task, model, _spent(spent)) for task, model, spent in _split(days))
-    output.say(f"Limits of a day: {', '.join(_limits(limits))}. Change them in models of memory-config.yaml.")
+        output.print_table(
+            (task, model, _format_spent(spent)) for task, model, spent in _split_by_model(days)
+        )
+    output.say(
+        f"Limits of a day: {', '.join(_format_limits(limits))}. Change them in models of memory-config.yaml."
+    )
 
 
-def _of(days: Mapping[date, Sequence[Call]], today: date, count: int) -> list[Call]:
+def _calls_within(days: Mapping[date, Sequence[Call]], today: date, count: int) -> list[Call]:
     return [call for day, calls in days.items() if (today - day).days < count for call in calls]
 
 
-def _spent(spent: Spent) -> str:
+def _format_spent(spent: SpendTotal) -> str:
     if not spent.calls and not spent.refused:
         return "nothing"
-    said = f"{_dollars(spent.usd)}, {output.plural(spent.calls, 'call')}, {spent.tokens} tokens"
+    summary = f"{_format_usd(spent.usd)}, {output.pluralize(spent.calls, 'call')}, {spent.tokens} tokens"
     kinds = {"failed": spent.failed, "refused": spent.refused, "with a bad answer": spent.bad}
     kinds["of unknown cost"] = spent.unpriced
-    return ", ".join([said, *(f"{count} {what}" for what, count in kinds.items() if count)])
+    return ", ".join([summary, *(f"{count} {kind}" for kind, count in kinds.items() if count)])
 
 
-def _split(days: Mapping[date, Sequence[Call]]) -> Iterator[tuple[str, str, Spent]]:
+def _split_by_model(days: Mapping[date, Sequence[Call]]) -> Iterator[tuple[str, str, SpendTotal]]:
     groups: dict[tuple[str, str], list[Call]] = {}
     for calls in days.values():
         for call in calls:
             groups.setdefault((call.task, call.model), []).append(call)
     for (task, model), calls in sorted(groups.items()):
-        yield task, model, total(calls)
+        yield task, model, sum_calls(calls)
 
 
-def _limits(limits: Limits) -> Iterator[str]:
-    yield "calls without limit" if limits.calls is None else output.plural(limits.calls, "call")
+def _format_limits(limits: SpendingLimits) -> Iterator[str]:
+    yield "calls without limit" if limits.calls is None else output.pluralize(limits.calls, "call")
     yield "tokens without limit" if limits.tokens is None else f"{limits.tokens} tokens"
     yield "dollars without limit" if limits.usd is None else f"${limits.usd:g}"
 
 
 def _as_json(
-    rates: Rates, found: Sequence[Item], days: Mapping[date, Sequence[Call]], limits: Limits, today: date
+    rates: Rates,
+    estimate: Sequence[EstimateItem],
+    days: Mapping[date, Sequence[Call]],
+    limits: SpendingLimits,
+    today: date,
 ) -> dict[str, Any]:
-    monthly = [item.usd for item in found if not item.once and item.model]
+    monthly = [item.usd for item in estimate if not item.once and item.model]
     return {
         "rates": rates._asdict(),
-        "items": [{**item._asdict(), "take": item.take._asdict()} for item in found],
+        "items": [{**item._asdict(), "take": item.take._asdict()} for item in estimate],
         "month_usd": None if None in monthly else sum(usd for usd in monthly if usd is not None),
-        "spent": {name: total(_of(days, today, count))._asdict() for name, count in _PERIODS.items()},
-        "by_task": [{"task": task, "model": model, **spent._asdict()} for task, model, spent in _split(days)],
+        "spent": {
+            name: sum_calls(_calls_within(days, today, count))._asdict() for name, count in _PERIODS.items()
+        },
+        "by_task": [
+            {"task": task, "model": model, **spent._asdict()} for task, model, spent in _split_by_model(days)
+        ],
         "limits": limits._asdict(),
     }
 
 
-def _prices(config: Config, options: argparse.Namespace) -> int:
-    own = [line.split(" ") for line in config.models.prices]
-    rows = [(name, tokens_in, tokens_out, "yours") for name, tokens_in, tokens_out in own]
+def _print_prices(config: Config, options: argparse.Namespace) -> int:
+    own_prices = [line.split(" ") for line in config.models.prices]
+    rows = [(name, tokens_in, tokens_out, "yours") for name, tokens_in, tokens_out in own_prices]
     rows += [
-        (name, f"{one.tokens_in:g}", f"{one.tokens_out:g}", "built in") for name, one in BUILT_IN.items()
+        (name, f"{price.tokens_in:g}", f"{price.tokens_out:g}", "built in")
+        for name, price in BUILT_IN.items()
     ]
     if options.json:
         names = ("model", "tokens_in", "tokens_out", "from")
         output.dump([dict(zip(names, row, strict=True)) for row in rows])
         return 0
-    output.table([("dollars per million tokens", "read", "written", ""), *rows])
+    output.print_table([("dollars per million tokens", "read", "written", ""), *rows])
     return 0

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
-from tacit.cli.main import COMMANDS
+from tacit.cli.commands import COMMANDS
 from tacit.cli.output import warn
 from tacit.errors import GitError, TacitError, UsageError
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def dispatch(argv: list[str]) -> int:
-    home, rest = _global_home(argv)
+    home, rest = _split_global_home(argv)
     if home == "":
-        return _usage("--home needs a folder.")
+        return _report_usage("--home needs a folder.")
     if not rest:
-        return _usage("which command? See: tacit --help")
+        return _report_usage("which command? See: tacit --help")
     name, *arguments = rest
     if name not in COMMANDS:
-        return _usage(f"{name!r} is not a command.{_nearest(name)} See: tacit --help")
+        return _report_usage(f"{name!r} is not a command.{_suggest(name)} See: tacit --help")
     parser = parser_for(name)
     try:
         options = parser.parse_args(arguments)
@@ -34,7 +34,7 @@ def dispatch(argv: list[str]) -> int:
         return stop.code if isinstance(stop.code, int) else 2
     if getattr(options, "home", None) is None:
         options.home = home
-    return _run(module_of(name), options)
+    return _run_command(module_of(name), options)
 
 
 def module_of(name: str) -> ModuleType:
@@ -54,72 +54,72 @@ def parser_for(name: str) -> argparse.ArgumentParser:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what to do about a text like `-x` or `--really?`, which argparse takes for options."""
+    """Explains how to pass text like `-x` or `--really?`, which argparse takes for options."""
 
-    _given: Sequence[str] = ()
+    _arguments: Sequence[str] = ()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        self._given = args or ()
+        self._arguments = args or ()
         return super().parse_known_args(args, namespace)
 
     def print_help(self, file: Any = None) -> None:
-        (file or sys.stdout).write(self.format_help())  # argparse would swallow a full disk
+        (file or sys.stdout).write(self.format_help())  # argparse would swallow the error of a full disk
 
     def error(self, message: str) -> NoReturn:
-        takes_text = any(action.type is words for action in self._get_positional_actions())
-        if takes_text and "required" in message and any(map(self._is_unknown, self._given)):
+        takes_text = any(action.type is utf8_argument for action in self._get_positional_actions())
+        if takes_text and "required" in message and any(map(self._is_unknown, self._arguments)):
             message += (
                 f"\n  What begins with a hyphen and is no option goes after two: {self.prog} … -- -text"
             )
         super().error(message)
 
     def _is_unknown(self, argument: str) -> bool:
-        known = argument.partition("=")[0] in self._option_string_actions
-        return len(argument) > 1 and argument.startswith("-") and not known
+        is_known = argument.partition("=")[0] in self._option_string_actions
+        return len(argument) > 1 and argument.startswith("-") and not is_known
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """With a width of its own: without one argparse imports much to find out, for each argument."""
+    """Sets the width: without one argparse imports a lot to find it out, for each argument."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=100)
 
 
-def home_option(parser: argparse.ArgumentParser, default: str = "$TACIT_HOME, else ~/tacit") -> None:
+def add_home_option(parser: argparse.ArgumentParser, default: str = "$TACIT_HOME, else ~/tacit") -> None:
     parser.add_argument("--home", metavar="DIR", default=None, help=f"the home (default: {default})")
 
 
-def json_option(parser: argparse.ArgumentParser) -> None:
+def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def words(argument: str) -> str:
-    """An argument that is text. Its bytes are UTF-8, whatever the locale made Python think they are."""
+def utf8_argument(argument: str) -> str:
+    """Decode an argument that is text: its bytes are UTF-8, whatever the locale says."""
     return os.fsencode(argument).decode("utf-8", "surrogateescape")
 
 
-def quiet_option(parser: argparse.ArgumentParser) -> None:
+def add_quiet_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", "-q", action="store_true", help="print only problems")
 
 
-def _run(module: ModuleType, options: argparse.Namespace) -> int:
+def _run_command(module: ModuleType, options: argparse.Namespace) -> int:
     try:
         code: int = module.run(options)
         return code
     except UsageError as error:
-        return _usage(str(error))
+        return _report_usage(str(error))
     except TacitError as error:
-        warn(f"tacit: {_explained(error)}")
+        warn(f"tacit: {_explain(error)}")
         return 1
     except KeyboardInterrupt:
         print("tacit: stopped.", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        raise  # no error: `entry` knows what to do
+        raise  # not an error: `entry` handles it
     except OSError as error:
         warn(f"tacit: {error.strerror or error}: {error.filename or ''}".rstrip(": "))
         return 1
-    except Exception:  # noqa: BLE001 - the outer edge: anything that arrives here is a bug, and it is said as one
+    except Exception:  # noqa: BLE001 - the outer edge: anything that arrives here is a bug, and is reported as one
         import traceback
 
         traceback.print_exc()
@@ -127,7 +127,7 @@ def _run(module: ModuleType, options: argparse.Namespace) -> int:
         return 3
 
 
-_GIT_SAID = {
+_GIT_ERRORS = {
     "Read-only file system": "The file system is read-only; reading still works. Make it writable.",
     "No space left on device": "The disk is full. Free some space and try again.",
     "Disk quota exceeded": "The disk quota is used up. Free some space and try again.",
@@ -135,15 +135,15 @@ _GIT_SAID = {
 }
 
 
-def _explained(error: TacitError) -> str:
-    """What git says about the disk, in words; everything else as it is."""
+def _explain(error: TacitError) -> str:
+    """Explain what git says about the disk; leave every other error as it is."""
     detail = error.detail if isinstance(error, GitError) else ""
-    meaning = next((words for said, words in _GIT_SAID.items() if said in detail), None)
+    meaning = next((advice for pattern, advice in _GIT_ERRORS.items() if pattern in detail), None)
     return str(error) if meaning is None else f"{str(error).partition(chr(10))[0]} {meaning}"
 
 
-def _global_home(argv: list[str]) -> tuple[str | None, list[str]]:
-    """`tacit --home DIR command` as well as `tacit command --home DIR`."""
+def _split_global_home(argv: list[str]) -> tuple[str | None, list[str]]:
+    """Accept `tacit --home DIR command` as well as `tacit command --home DIR`."""
     if argv[0] == "--home":
         return (argv[1] if len(argv) > 1 else ""), argv[2:]
     if argv[0].startswith("--home="):
@@ -151,12 +151,12 @@ def _global_home(argv: list[str]) -> tuple[str | None, list[str]]:
     return None, argv
 
 
-def _usage(message: str) -> int:
+def _report_usage(message: str) -> int:
     warn(f"tacit: {message}")
     return 2
 
 
-def _nearest(name: str) -> str:
+def _suggest(name: str) -> str:
     from difflib import get_close_matches
 
     close = get_close_matches(name, COMMANDS, n=1)

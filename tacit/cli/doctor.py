@@ -1,73 +1,94 @@
 """Look at config, files, repository, hooks, sessions and topics, and say what is wrong and what mends it.
 
-Changes nothing. Exit code 1 when there is an error (not for warnings).
+Changes nothing but rights: what others could read of the home is closed to them. Exit code 1 when there is an
+error (not for warnings).
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from collections.abc import Collection
 
-from tacit.app import load_config, memory_of, now
+from tacit.app import create_memory, load_config, utc_now
 from tacit.cli import output, playbooks
-from tacit.cli.dispatch import home_option, json_option, quiet_option
+from tacit.cli.dispatch import add_home_option, add_json_option, add_quiet_option
 from tacit.config import Config
+from tacit.diagnostics import Problem
 from tacit.errors import ConfigError, TacitError
-from tacit.model.problems import Problem
-from tacit.store.checkup import Check, checkup
-from tacit.store.home import Home, locate
+from tacit.home.doctor import CheckResult, run_checks
+from tacit.home.layout import Home, find_home
+from tacit.home.permissions import close_to_others, list_open_paths
+
+_MAX_FILES_SHOWN = 3
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    home_option(parser)
-    json_option(parser)
-    quiet_option(parser)
+    add_home_option(parser)
+    add_json_option(parser)
+    add_quiet_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    home = locate(options.home, os.environ).require()
-    config, first = _config(home)
+    home = find_home(options.home, os.environ).require()
+    config, config_check = _check_config(home)
+    privacy_check = _check_privacy(home)
     with output.progress("looking at transcripts", quiet=options.quiet or options.json) as tick:
-        checks = [first, *checkup(home, config, tick)]
-    checks.append(_topics(home, config, {problem for check in checks for problem in check.problems}))
-    tell(checks, as_json=options.json, quiet=options.quiet)
-    return code_of(checks)
+        checks = [config_check, privacy_check, *run_checks(home, config, tick)]
+    checks.append(_check_topics(home, config, {problem for check in checks for problem in check.problems}))
+    print_checks(checks, as_json=options.json, quiet=options.quiet)
+    return exit_code(checks)
 
 
-def tell(checks: list[Check], *, as_json: bool, quiet: bool) -> None:
+def print_checks(checks: list[CheckResult], *, as_json: bool, quiet: bool) -> None:
     if as_json:
-        output.dump([_value(check) for check in checks])
+        output.dump([_check_json(check) for check in checks])
     else:
-        _print(checks, quiet=quiet)
+        _print_plain(checks, quiet=quiet)
 
 
-def code_of(checks: list[Check]) -> int:
+def exit_code(checks: list[CheckResult]) -> int:
     return int(any(problem.level == "error" for check in checks for problem in check.problems))
 
 
-def _config(home: Home) -> tuple[Config, Check]:
+def _check_config(home: Home) -> tuple[Config, CheckResult]:
     try:
         loaded = load_config(home)
     except ConfigError as error:
-        return Config(), Check(
+        return Config(), CheckResult(
             "config", "not usable", (Problem(error.where, error.what, error.hint, error.line),)
         )
     changed = sum(origin != "default" for origin in loaded.origins.values())
-    return loaded.config, Check("config", f"{changed} keys set", loaded.problems)
+    return loaded.config, CheckResult("config", f"{changed} keys set", loaded.problems)
 
 
-def _topics(home: Home, config: Config, told: Collection[Problem]) -> Check:
-    """Without what was told already: topics are notes as well."""
+def _check_privacy(home: Home) -> CheckResult:
+    closed = close_to_others(home, notes=True)
+    todo = f"Run as the user whose they are: chmod -R go= {shlex.quote(str(home.root))}"
+    still_open = [
+        Problem(os.path.relpath(path, home.root), "can be read by others.", todo, level="warning")
+        for path in list_open_paths(home, notes=True)[:_MAX_FILES_SHOWN]
+    ]
+    summary = f"others could read {output.pluralize(len(closed), 'file')}; closed now" if closed else "open"
+    return CheckResult(
+        "privacy", summary if closed or still_open else "only the owner can read the home", tuple(still_open)
+    )
+
+
+def _check_topics(home: Home, config: Config, reported: Collection[Problem]) -> CheckResult:
+    """Leave out problems that are reported already: topics are notes as well."""
     try:
-        memory = memory_of(home, config, now)
-        found = [problem for problem in playbooks.problems(memory) if problem not in told]
-        return Check("topics", output.plural(len(memory.turns.topics().topics), "topic"), tuple(found))
+        memory = create_memory(home, config, utc_now)
+        problems = [problem for problem in playbooks.find_topic_problems(memory) if problem not in reported]
+        return CheckResult(
+            "topics", output.pluralize(len(memory.turns.topics().topics), "topic"), tuple(problems)
+        )
     except (TacitError, OSError) as error:
-        return Check("topics", "not looked at", (Problem("topics", str(error)),))
+        return CheckResult("topics", "not looked at", (Problem("topics", str(error)),))
 
 
-def _print(checks: list[Check], *, quiet: bool) -> None:
+def _print_plain(checks: list[CheckResult], *, quiet: bool) -> None:
     for check in checks:
         bad = any(problem.level == "error" for problem in check.problems)
         mark = "error" if bad else "look" if check.problems else "ok"
@@ -77,9 +98,15 @@ def _print(checks: list[Check], *, quiet: bool) -> None:
             output.say(f"       {problem}")
 
 
-def _value(check: Check) -> dict[str, object]:
+def _check_json(check: CheckResult) -> dict[str, object]:
     problems = [
-        {"where": p.where, "line": p.line, "what": p.what, "todo": p.todo, "level": p.level}
-        for p in check.problems
+        {
+            "where": problem.where,
+            "line": problem.line,
+            "what": problem.what,
+            "todo": problem.todo,
+            "level": problem.level,
+        }
+        for problem in check.problems
     ]
     return {"name": check.name, "found": check.found, "problems": problems}

@@ -1,4 +1,4 @@
-"""A text in the editor of whoever sits at the terminal."""
+"""Edit a text in the user's editor."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import tempfile
 from pathlib import Path
 
 from tacit.errors import UsageError
-from tacit.text import notes
+from tacit.markdown import notes
 
 
-def in_editor(text: str) -> str:
+def edit_text(text: str) -> str:
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
         raise UsageError("Set $EDITOR, or give the new text with --file FILE.")

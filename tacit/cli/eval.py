@@ -38,18 +38,27 @@ from pathlib import Path
 from tacit.app import open_home
 from tacit.cli import eval_lifecycle as lifecycle
 from tacit.cli import output
-from tacit.cli.dispatch import home_option, json_option, quiet_option
+from tacit.cli.dispatch import add_home_option, add_json_option, add_quiet_option
 from tacit.cli.eval_lifecycle import as_json
 from tacit.errors import UsageError
-from tacit.evaluation.budgets import WAYS, At, Measured, Summary, Way, measure_home, measure_set
-from tacit.evaluation.budgets import summary as summary_at
-from tacit.evaluation.calibrate import fit
-from tacit.evaluation.prompts import DEFAULT
-from tacit.evaluation.run import Asked, ask_home, ask_set, summary
-from tacit.evaluation.sets import Question, read_questions, read_set
+from tacit.evaluation.budgets import (
+    PROMPT_METHODS,
+    BudgetStats,
+    Measurement,
+    PromptMethod,
+    Summary,
+    measure_home,
+    measure_set,
+)
+from tacit.evaluation.budgets import summarize as summary_at
+from tacit.evaluation.calibrate import fit_constants
+from tacit.evaluation.prompts import DEFAULT_BUDGET
+from tacit.evaluation.run import QuestionHits, ask_home, ask_set
+from tacit.evaluation.run import summarize as summary
+from tacit.evaluation.sets import EvalQuestion, read_questions, read_set
 
-_USUAL = "default"  # as a turn that names no budget of its own
-_MOST_TOKENS = 1_000_000
+_DEFAULT_LABEL = "default"  # a turn that names no budget
+_MAX_TOKENS = 1_000_000
 _MODES = {"hybrid": {}, "words": {"vector_weight": 0}, "vectors": {"bm25_weight": 0}}
 
 
@@ -78,7 +87,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument(
         "--budgets",
-        type=_budgets,
+        type=_parse_budgets,
         metavar="TOKENS,…",
         help="measure the evidence in prompts of these sizes, such as 512,1024,2048,4096,8192",
     )
@@ -86,72 +95,76 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     instead.add_argument(
         "--calibrate", action="store_true", help="fit the constants of relevance and print them as JSON"
     )
-    home_option(parser)
-    json_option(parser)
-    quiet_option(parser)
+    add_home_option(parser)
+    add_json_option(parser)
+    add_quiet_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     if options.extractors or options.key:
-        return lifecycle.extractors(options)
+        return lifecycle.evaluate_extractors(options)
     if options.searchable:
-        return lifecycle.searchable(options)
+        return lifecycle.evaluate_searchable(options)
     if not options.what:
         raise UsageError("Name a folder or a file with questions, or use --extractors or --searchable.")
-    settings = {**_MODES[options.mode], **_settings(options.settings)}
+    settings = {**_MODES[options.mode], **_parse_settings(options.settings)}
     if options.calibrate:
         return _calibrate(options, settings)
     if options.budgets:
-        return _at_budgets(options, settings)
-    asked = [
-        one
-        for one in _ask(options, settings)
-        if not options.category or one.question.category in options.category
+        return _run_at_budgets(options, settings)
+    answers = [
+        answer
+        for answer in _ask(options, settings)
+        if not options.category or answer.question.category in options.category
     ]
-    rows = {"all": summary(asked, options.strong)}
+    rows = {"all": summary(answers, options.strong)}
     if options.by_category:
-        for name in sorted({one.question.category for one in asked}):
-            rows[name] = summary([one for one in asked if one.question.category == name], options.strong)
+        for name in sorted({answer.question.category for answer in answers}):
+            rows[name] = summary(
+                [answer for answer in answers if answer.question.category == name], options.strong
+            )
     if options.json:
         output.dump(rows)
     else:
-        _print(rows)
+        _print_rows(rows)
     return 0
 
 
-def _settings(given: Sequence[str]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for one in given:
-        key, equals, value = one.partition("=")
+def _parse_settings(pairs: Sequence[str]) -> dict[str, object]:
+    settings: dict[str, object] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
         if not equals:
-            raise UsageError(f"--set takes KEY=VALUE, not {one!r}.")
-        found[key.strip().removeprefix("search.")] = value
-    return found
+            raise UsageError(f"--set takes KEY=VALUE, not {pair!r}.")
+        settings[key.strip().removeprefix("search.")] = value
+    return settings
 
 
-def _budgets(given: str) -> tuple[int, ...]:
-    parts = [part.strip() for part in given.split(",")]
+def _parse_budgets(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
     for part in parts:
-        if part != _USUAL and not (part.isascii() and part.isdecimal() and 0 < int(part[:9]) <= _MOST_TOKENS):
+        if part != _DEFAULT_LABEL and not (
+            part.isascii() and part.isdecimal() and 0 < int(part[:9]) <= _MAX_TOKENS
+        ):
             raise argparse.ArgumentTypeError(
-                f"{part!r} is no number of tokens from 1 to {_MOST_TOKENS:,}; write default,512,1024"
+                f"{part!r} is no number of tokens from 1 to {_MAX_TOKENS:,}; write default,512,1024"
             )
-    return tuple(dict.fromkeys(DEFAULT if part == _USUAL else int(part) for part in parts))
+    return tuple(dict.fromkeys(DEFAULT_BUDGET if part == _DEFAULT_LABEL else int(part) for part in parts))
 
 
-def _ask(options: argparse.Namespace, settings: dict[str, object]) -> list[Asked]:
+def _ask(options: argparse.Namespace, settings: dict[str, object]) -> list[QuestionHits]:
     with output.progress("asking", quiet=options.quiet or options.json) as tick:
-        asked: list[Asked] = []
-        for what in options.what:
-            if what.is_dir():
-                asked += ask_set(read_set(what, options.every, options.category), settings, tick)
+        answers: list[QuestionHits] = []
+        for path in options.what:
+            if path.is_dir():
+                answers += ask_set(read_set(path, options.every, options.category), settings, tick)
             else:
-                questions = _own_questions(what, settings)
-                asked += ask_home(open_home(options.home, recover=False), questions, tick)
-    return asked
+                questions = _read_own_questions(path, settings)
+                answers += ask_home(open_home(options.home, recover=False), questions, tick)
+    return answers
 
 
-def _own_questions(file: Path, settings: dict[str, object]) -> list[Question]:
+def _read_own_questions(file: Path, settings: dict[str, object]) -> list[EvalQuestion]:
     if settings:
         raise UsageError("Settings can be tried on a folder; your home has its own in its config.")
     return read_questions(file)
@@ -159,29 +172,29 @@ def _own_questions(file: Path, settings: dict[str, object]) -> list[Question]:
 
 def _calibrate(options: argparse.Namespace, settings: dict[str, object]) -> int:
     with output.progress("asking", quiet=options.quiet) as tick:
-        asked: list[Asked] = []
-        for what in options.what:
-            collections = read_set(what, options.every, options.category)
+        answers: list[QuestionHits] = []
+        for path in options.what:
+            collections = read_set(path, options.every, options.category)
             if len(collections) < 2:
-                raise UsageError(f"{what} has one collection. Fitting needs two, each asked about the other.")
-            asked += ask_set(collections, settings, tick, foreign=True)
-    own = [one for one in asked if not one.foreign]
-    foreign = [one for one in asked if one.foreign]
-    if not any(any(one.right[:10]) for one in own) or not any(one.found.hits for one in foreign):
+                raise UsageError(f"{path} has one collection. Fitting needs two, each asked about the other.")
+            answers += ask_set(collections, settings, tick, foreign=True)
+    own = [answer for answer in answers if not answer.foreign]
+    foreign = [answer for answer in answers if answer.foreign]
+    if not any(any(answer.right[:10]) for answer in own) or not any(answer.found.hits for answer in foreign):
         raise UsageError("Too little was found to fit anything to. Give more messages and questions.")
-    output.dump(fit(own, foreign))
+    output.dump(fit_constants(own, foreign))
     return 0
 
 
-def _print(rows: dict[str, dict[str, float]]) -> None:
+def _print_rows(rows: dict[str, dict[str, float]]) -> None:
     names = list(dict.fromkeys(name for row in rows.values() for name in row))
     lines = [["", *names]]
     for label, row in rows.items():
-        lines.append([label, *(_shown(name, row.get(name)) for name in names)])
-    output.table(lines)
+        lines.append([label, *(_format_value(name, row.get(name)) for name in names)])
+    output.print_table(lines)
 
 
-def _shown(name: str, value: float | None) -> str:
+def _format_value(name: str, value: float | None) -> str:
     if value is None:
         return "-"
     if name in ("questions", "unanswerable"):
@@ -192,92 +205,104 @@ def _shown(name: str, value: float | None) -> str:
 # Evidence at token budgets
 
 
-def _at_budgets(options: argparse.Namespace, settings: dict[str, object]) -> int:
+def _run_at_budgets(options: argparse.Namespace, settings: dict[str, object]) -> int:
     budgets: tuple[int, ...] = options.budgets
     measured = _measure(options, settings)
     total = summary_at(measured, budgets, options.strong)
-    names = sorted({one.question.category for one in measured}) if options.by_category else []
+    names = sorted({case.question.category for case in measured}) if options.by_category else []
     categories = {
-        name: summary_at([one for one in measured if one.question.category == name], budgets, options.strong)
+        name: summary_at(
+            [case for case in measured if case.question.category == name], budgets, options.strong
+        )
         for name in names
     }
-    noticed = Counter(notice.code for one in measured for notice in one.notices)
+    noticed = Counter(notice.code for case in measured for notice in case.notices)
     if options.json:
         output.dump(
             {
                 "budgets": budgets,
                 "all": as_json(total),
-                "categories": {name: as_json(one) for name, one in categories.items()},
+                "categories": {name: as_json(result) for name, result in categories.items()},
                 "notices": dict(sorted(noticed.items())),
             }
         )
         return 0
-    below = [row for name, one in categories.items() for row in _of_category(name, one)]
-    output.table([*_rows(total), *below])
-    texts = {notice.code: notice.text for one in reversed(measured) for notice in reversed(one.notices)}
+    category_rows = [row for name, result in categories.items() for row in _category_rows(name, result)]
+    output.print_table([*_rows(total), *category_rows])
+    texts = {notice.code: notice.text for case in reversed(measured) for notice in reversed(case.notices)}
     for code, times in sorted(noticed.items()):
-        output.warn(f"{output.plural(times, 'notice')} of {code}, the first: {texts[code]}")
+        output.warn(f"{output.pluralize(times, 'notice')} of {code}, the first: {texts[code]}")
     return 0
 
 
-def _measure(options: argparse.Namespace, settings: dict[str, object]) -> list[Measured]:
+def _measure(options: argparse.Namespace, settings: dict[str, object]) -> list[Measurement]:
     with output.progress("compiling", quiet=options.quiet or options.json) as tick:
-        measured: list[Measured] = []
-        for what in options.what:
-            if what.is_dir():
-                collections = read_set(what, options.every, options.category)
+        measured: list[Measurement] = []
+        for path in options.what:
+            if path.is_dir():
+                collections = read_set(path, options.every, options.category)
                 measured += measure_set(collections, settings, options.budgets, tick)
             else:
-                questions = _own_questions(what, settings)
-                wanted = [
-                    one for one in questions if not options.category or one.category in options.category
+                questions = _read_own_questions(path, settings)
+                selected = [
+                    question
+                    for question in questions
+                    if not options.category or question.category in options.category
                 ]
                 memory = open_home(options.home, recover=False)
-                measured += measure_home(memory, wanted, options.budgets, tick)
+                measured += measure_home(memory, selected, options.budgets, tick)
     return measured
 
 
 def _rows(summary: Summary) -> Iterator[list[str]]:
     compiled = summary.ways["compiled"]
-    yield [f"{_questions(summary.questions)} with an answer: % of the evidence in the prompt"]
-    yield ["tokens", *(f"{_USUAL if budget == DEFAULT else format(budget, ',')!s:>7}" for budget in compiled)]
-    yield from _recalls(summary.ways)
+    yield [f"{_count_questions(summary.questions)} with an answer: % of the evidence in the prompt"]
+    yield [
+        "tokens",
+        *(
+            f"{_DEFAULT_LABEL if budget == DEFAULT_BUDGET else format(budget, ',')!s:>7}"
+            for budget in compiled
+        ),
+    ]
+    yield from _recall_rows(summary.ways)
     yield ["compiled prompts"]
-    yield ["  tokens used", *(_cell(at.tokens, 1) for at in compiled.values())]
-    yield ["  over budget, %", *(_cell(at.over) for at in compiled.values())]
-    yield ["  p50 ms", *(_cell(at.p50, 1) for at in compiled.values())]
-    yield ["  p95 ms", *(_cell(at.p95, 1) for at in compiled.values())]
-    yield from _unanswerable(summary)
+    yield ["  tokens used", *(_format_cell(metrics.tokens, 1) for metrics in compiled.values())]
+    yield ["  over budget, %", *(_format_cell(metrics.over) for metrics in compiled.values())]
+    yield ["  p50 ms", *(_format_cell(metrics.p50, 1) for metrics in compiled.values())]
+    yield ["  p95 ms", *(_format_cell(metrics.p95, 1) for metrics in compiled.values())]
+    yield from _unanswerable_rows(summary)
 
 
-def _of_category(name: str, summary: Summary) -> Iterator[list[str]]:
+def _category_rows(name: str, summary: Summary) -> Iterator[list[str]]:
     yield [""]
-    yield [f"{name or 'no category'}: {_questions(summary.questions + summary.unanswerable)}"]
+    yield [f"{name or 'no category'}: {_count_questions(summary.questions + summary.unanswerable)}"]
     if summary.questions:
-        yield from _recalls(summary.ways)
-    yield from _unanswerable(summary)
+        yield from _recall_rows(summary.ways)
+    yield from _unanswerable_rows(summary)
 
 
-def _recalls(ways: Mapping[Way, Mapping[int, At]]) -> Iterator[list[str]]:
-    """The parts are told where they differ: short messages are there as a whole or not at all."""
-    for way in WAYS:
-        yield [f"  {way}", *(_cell(at.recall) for at in ways[way].values())]
-    if any(at.part != at.recall for row in ways.values() for at in row.values()):
-        for way in WAYS:
-            yield [f"  {way}, in part", *(_cell(at.part) for at in ways[way].values())]
+def _recall_rows(ways: Mapping[PromptMethod, Mapping[int, BudgetStats]]) -> Iterator[list[str]]:
+    """Partial recall is listed only if it differs: short messages are there as a whole or not at all."""
+    for way in PROMPT_METHODS:
+        yield [f"  {way}", *(_format_cell(metrics.recall) for metrics in ways[way].values())]
+    if any(metrics.part != metrics.recall for row in ways.values() for metrics in row.values()):
+        for way in PROMPT_METHODS:
+            yield [f"  {way}, in part", *(_format_cell(metrics.part) for metrics in ways[way].values())]
 
 
-def _unanswerable(summary: Summary) -> Iterator[list[str]]:
+def _unanswerable_rows(summary: Summary) -> Iterator[list[str]]:
     if summary.unanswerable:
         compiled = summary.ways["compiled"]
-        yield [f"{_questions(summary.unanswerable)} without an answer: % that got passages all the same"]
-        yield ["  strong", *(_cell(at.strong) for at in compiled.values())]
-        yield ["  any", *(_cell(at.injected) for at in compiled.values())]
+        yield [
+            f"{_count_questions(summary.unanswerable)} without an answer: % that got passages all the same"
+        ]
+        yield ["  strong", *(_format_cell(metrics.strong) for metrics in compiled.values())]
+        yield ["  any", *(_format_cell(metrics.injected) for metrics in compiled.values())]
 
 
-def _questions(number: int) -> str:
-    return output.plural(number, "question")
+def _count_questions(number: int) -> str:
+    return output.pluralize(number, "question")
 
 
-def _cell(value: float | None, times: float = 100) -> str:
-    return f"{'-' if value is None else format(times * value, '.1f'):>7}"
+def _format_cell(value: float | None, factor: float = 100) -> str:
+    return f"{'-' if value is None else format(factor * value, '.1f'):>7}"

@@ -12,14 +12,14 @@ from tacit import sample
 from tacit.app import open_home
 from tacit.cli import output
 from tacit.errors import UsageError
-from tacit.evaluation.budgets import At, Summary, Way, summary
-from tacit.evaluation.extraction import Key, Score, read_key, scores
-from tacit.evaluation.hearings import hearings, named
+from tacit.evaluation.budgets import BudgetStats, PromptMethod, Summary, summarize
+from tacit.evaluation.extraction import AnswerKey, ExtractionScore, read_key, score_extractors
+from tacit.evaluation.hearings import attributed_conversations, pair_with_names
 from tacit.evaluation.sampled import sample_home
-from tacit.evaluation.searchable import SEARCHABLE, measure, read_answers
-from tacit.lifecycle.extractors.registry import BUILT_IN
+from tacit.evaluation.searchable import SEARCHABLE, measure_searchable, read_answers
+from tacit.learn.entities import load_known_names
+from tacit.learn.extractors.registry import BUILT_IN
 from tacit.memory import Memory
-from tacit.memory.names import known
 
 _BUDGETS = (512, 1024, 2048, 4096)
 
@@ -41,26 +41,26 @@ def arguments(parser: argparse.ArgumentParser, instead: argparse._MutuallyExclus
 # Extractors
 
 
-def extractors(options: argparse.Namespace) -> int:
+def evaluate_extractors(options: argparse.Namespace) -> int:
     if options.key is None:
-        by_slug = read_key(yaml_of(files("tacit.sample") / "key.yaml", "key.yaml"), "key.yaml")
-        key: Key = {one.session_id: by_slug[one.slug] for one in sample.conversations()}
+        by_slug = read_key(read_yaml(files("tacit.sample") / "key.yaml", "key.yaml"), "key.yaml")
+        key: AnswerKey = {item.session_id: by_slug[item.slug] for item in sample.conversations()}
         with sample_home() as memory:
-            halves = _halves(memory, key)
+            halves = _score_halves(memory, key)
     else:
-        key = read_key(yaml_of(options.key, str(options.key)), str(options.key))
-        halves = _halves(open_home(options.home, recover=False), key)
+        key = read_key(read_yaml(options.key, str(options.key)), str(options.key))
+        halves = _score_halves(open_home(options.home, recover=False), key)
     if options.json:
         output.dump(
-            {half: {name: _row(one) for name, one in found.items()} for half, found in halves.items()}
+            {half: {name: _score_json(score) for name, score in row.items()} for half, row in halves.items()}
         )
     else:
-        output.table(list(_table(halves)))
+        output.print_table(list(_score_rows(halves)))
     return 0
 
 
-def yaml_of(file: Any, where: str) -> object:
-    import yaml  # late: most commands read none
+def read_yaml(file: Any, where: str) -> object:
+    import yaml  # imported late: most commands read no YAML
 
     try:
         return yaml.safe_load(file.read_text(encoding="utf-8"))
@@ -68,19 +68,21 @@ def yaml_of(file: Any, where: str) -> object:
         raise UsageError(f"{where} cannot be read: {error}. Give a YAML file.") from None
 
 
-def _halves(memory: Memory, key: Key) -> dict[str, dict[str, Score]]:
-    conversations = [one for one in named(hearings(memory), key) if one[0] in key]
+def _score_halves(memory: Memory, key: AnswerKey) -> dict[str, dict[str, ExtractionScore]]:
+    conversations = [
+        pair for pair in pair_with_names(attributed_conversations(memory), key) if pair[0] in key
+    ]
     if not conversations:
         raise UsageError(
             "The key names no conversation of this home. Use the last part of a transcript's name."
         )
-    built_in, names = list(BUILT_IN.values()), known(memory)
-    odd = scores(conversations[0::2], key, names, built_in)
-    even = scores(conversations[1::2], key, names, built_in)
+    built_in, names = list(BUILT_IN.values()), load_known_names(memory)
+    odd = score_extractors(conversations[0::2], key, names, built_in)
+    even = score_extractors(conversations[1::2], key, names, built_in)
     return {"all": {name: odd[name] + even[name] for name in odd}, "odd": odd, "even": even}
 
 
-def _row(score: Score) -> dict[str, object]:
+def _score_json(score: ExtractionScore) -> dict[str, object]:
     return {
         "wanted": score.wanted,
         "found": score.found,
@@ -93,66 +95,73 @@ def _row(score: Score) -> dict[str, object]:
     }
 
 
-def _table(halves: Mapping[str, Mapping[str, Score]]) -> Iterator[list[str]]:
-    for half, found in halves.items():
+def _score_rows(halves: Mapping[str, Mapping[str, ExtractionScore]]) -> Iterator[list[str]]:
+    for half, by_extractor in halves.items():
         label = "all conversations" if half == "all" else f"{half} ones"
         yield [label, "wanted", "found", "recall", "lines", "right", "precision"]
-        for name, one in [*found.items(), ("together", _together(found))]:
+        for name, score in [*by_extractor.items(), ("together", _sum_scores(by_extractor))]:
             yield [
                 f"  {name}",
-                str(one.wanted),
-                str(one.found),
-                percent(one.recall),
-                str(one.lines),
-                str(one.right),
-                percent(one.precision),
+                str(score.wanted),
+                str(score.found),
+                format_percent(score.recall),
+                str(score.lines),
+                str(score.right),
+                format_percent(score.precision),
             ]
 
 
-def _together(found: Mapping[str, Score]) -> Score:
-    total = Score()
-    for one in found.values():
-        total += one
+def _sum_scores(by_extractor: Mapping[str, ExtractionScore]) -> ExtractionScore:
+    total = ExtractionScore()
+    for score in by_extractor.values():
+        total += score
     return total
 
 
-def percent(share: float | None) -> str:
+def format_percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.0f} %"
 
 
-# What may be searched
+# Searchable content
 
 
-def searchable(options: argparse.Namespace) -> int:
-    wanted = SEARCHABLE if options.searchable == "all" else (options.searchable,)
+def evaluate_searchable(options: argparse.Namespace) -> int:
+    selected = SEARCHABLE if options.searchable == "all" else (options.searchable,)
     questions = read_answers(
-        yaml_of(files("tacit.sample") / "questions.yaml", "questions.yaml"), "questions.yaml"
+        read_yaml(files("tacit.sample") / "questions.yaml", "questions.yaml"), "questions.yaml"
     )
-    found: dict[str, Summary] = {}
+    results: dict[str, Summary] = {}
     with output.progress("asking", quiet=options.quiet or options.json) as tick:
-        for one, measured in measure(questions, wanted, _BUDGETS, tick):
-            found[one] = summary(measured, _BUDGETS, options.strong)
+        for searched, measured in measure_searchable(questions, selected, _BUDGETS, tick):
+            results[searched] = summarize(measured, _BUDGETS, options.strong)
     if options.json:
-        output.dump({"budgets": _BUDGETS, **{name: as_json(one) for name, one in found.items()}})
+        output.dump({"budgets": _BUDGETS, **{name: as_json(result) for name, result in results.items()}})
         return 0
     rows = [[f"{len(questions)} questions: % of the evidence in the prompt"]]
     rows.append(["tokens", *(format(budget, ",") for budget in _BUDGETS)])
-    for name, by_way in found.items():
-        rows.append([f"  {name}", *(percent(at.recall) for at in by_way.ways["compiled"].values())])
-    output.table(rows)
+    for name, result in results.items():
+        rows.append(
+            [f"  {name}", *(format_percent(metrics.recall) for metrics in result.ways["compiled"].values())]
+        )
+    output.print_table(rows)
     return 0
 
 
 def as_json(summary: Summary) -> dict[str, object]:
     ways: dict[str, object] = {
-        way: {str(budget): _numbers(way, at) for budget, at in row.items()}
+        way: {str(budget): _numbers(way, metrics) for budget, metrics in row.items()}
         for way, row in summary.ways.items()
     }
     return {"questions": summary.questions, "unanswerable": summary.unanswerable, **ways}
 
 
-def _numbers(way: Way, at: At) -> dict[str, float | None]:
-    found = {"recall": at.recall, "any": at.part, "tokens": at.tokens, "over": at.over}
+def _numbers(way: PromptMethod, metrics: BudgetStats) -> dict[str, float | None]:
+    numbers = {"recall": metrics.recall, "any": metrics.part, "tokens": metrics.tokens, "over": metrics.over}
     if way == "compiled":
-        found |= {"p50 ms": at.p50, "p95 ms": at.p95, "false strong": at.strong, "injected": at.injected}
-    return found
+        numbers |= {
+            "p50 ms": metrics.p50,
+            "p95 ms": metrics.p95,
+            "false strong": metrics.strong,
+            "injected": metrics.injected,
+        }
+    return numbers

@@ -16,19 +16,21 @@ from typing import NamedTuple
 
 from tacit.app import load_config
 from tacit.cli import output
-from tacit.cli.dispatch import home_option, json_option, words
+from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
 from tacit.cli.lines import one_line
-from tacit.config import Config, Loaded
+from tacit.config import Config, LoadedConfig
 from tacit.context.blocks import Block
-from tacit.context.sources import Listener, Sources, identity_files, label
-from tacit.memory.bootstrap import can_shed, of_home
-from tacit.model.search import Scope
-from tacit.sessions.agents import excluded_agent, meant_key
-from tacit.sessions.classify import SessionKind, classify
-from tacit.sessions.rules import Profile, profile_of
-from tacit.store.files import Tree
-from tacit.store.home import Home, locate
-from tacit.store.senders import Senders
+from tacit.context.delivery.bootstrap import can_unload as can_shed
+from tacit.context.delivery.bootstrap import choose_home_files
+from tacit.context.loaded_files import FileLoader, Listener, identity_files
+from tacit.context.loaded_files import block_label as label
+from tacit.home.conflicts import NoteTree
+from tacit.home.layout import Home, find_home
+from tacit.search.model import Scope
+from tacit.sessions.agents import find_excluded_agent, resolve_key
+from tacit.sessions.keys import SessionKind, classify
+from tacit.sessions.policy import SessionProfile, resolve_profile
+from tacit.sessions.senders import Senders
 from tacit.text import tokens
 
 _FORMS = {
@@ -59,69 +61,80 @@ _AUDIENCES = {
 
 class _File(NamedTuple):
     name: str
-    tokens: int | None  # None: it is not loaded
+    tokens: int | None  # None: not loaded
     why_not: str = ""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("key", metavar="KEY", type=words, help="the session key, as the host gives it")
-    parser.add_argument("--agent", type=words, help="the agent, where the host names one beside the key")
     parser.add_argument(
-        "--sender", type=words, metavar="ID", default="", help="who writes, like telegram:7, as the host says"
+        "key", metavar="KEY", type=utf8_argument, help="the session key, as the host gives it"
     )
     parser.add_argument(
-        "--trigger", type=words, default="", help="what began the run: user, heartbeat, cron or webhook"
+        "--agent", type=utf8_argument, help="the agent, where the host names one beside the key"
     )
-    home_option(parser)
-    json_option(parser)
+    parser.add_argument(
+        "--sender",
+        type=utf8_argument,
+        metavar="ID",
+        default="",
+        help="who writes, like telegram:7, as the host says",
+    )
+    parser.add_argument(
+        "--trigger",
+        type=utf8_argument,
+        default="",
+        help="what began the run: user, heartbeat, cron or webhook",
+    )
+    add_home_option(parser)
+    add_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    home = locate(options.home, os.environ).require()
+    home = find_home(options.home, os.environ).require()
     loaded = load_config(home)
-    profile = profile_of(
+    profile = resolve_profile(
         options.key,
         loaded.config,
         agent=options.agent,
         sender=options.sender,
         trigger=options.trigger,
-        senders=_senders(home, loaded.config, meant_key(options.key, options.agent)),
+        senders=_seen_senders(home, loaded.config, resolve_key(options.key, options.agent)),
     )
-    files = list(_files(home, loaded.config, profile))
+    files = list(_list_files(home, loaded.config, profile))
     if options.json:
-        output.dump(_form(profile, loaded, files))
+        output.dump(_as_json(profile, loaded, files))
     else:
-        output.table(_rows(profile, loaded, files), indent="")
-    output.problems(loaded.problems)
+        output.print_table(_rows(profile, loaded, files), indent="")
+    output.print_problems(loaded.problems)
     return 0 if profile.kind.known else 1
 
 
-def _senders(home: Home, config: Config, key: str) -> frozenset[str]:
+def _seen_senders(home: Home, config: Config, key: str) -> frozenset[str]:
     kind = classify(key, main_keys=config.sessions.main_keys)
     return Senders(home).seen(key, "") if kind.is_main else frozenset()
 
 
-# ---------------------------------------------------------------- what is told
+# ---------------------------------------------------------------- facts
 
 
-def _is_owners(profile: Profile) -> bool:
+def _is_owner_session(profile: SessionProfile) -> bool:
     return profile.kind.type in ("main_session", "orchestration", "private_dm", "heartbeat_cron")
 
 
-def _whose(profile: Profile, config: Config) -> str:
-    """Whether it is the owner's, and why."""
+def _describe_owner(profile: SessionProfile, config: Config) -> str:
+    """Whether the session is the owner's, and why."""
     kind = profile.kind
-    if _is_owners(profile):
-        return f"yes: {_why_owned(kind, config)}"
+    if _is_owner_session(profile):
+        return f"yes: {_ownership_reason(kind, config)}"
     if profile.notices:
         return "no: see the note"
     if kind.form == "direct":
-        who = f"{kind.channel}:{kind.peer}" if kind.channel else kind.peer
-        return f"no: {who} is not in owners"
+        peer = f"{kind.channel}:{kind.peer}" if kind.channel else kind.peer
+        return f"no: {peer} is not in owners"
     return "no: it answers to another session" if kind.form == "subagent" else "no: others read it"
 
 
-def _why_owned(kind: SessionKind, config: Config) -> str:
+def _ownership_reason(kind: SessionKind, config: Config) -> str:
     if kind.form == "direct":
         return f"{kind.peer} is in owners"
     if kind.form != "main":
@@ -129,23 +142,25 @@ def _why_owned(kind: SessionKind, config: Config) -> str:
     return "nobody but owners has been seen in it" if config.owners else "nobody else has been seen in it"
 
 
-def _files(home: Home, config: Config, profile: Profile) -> Iterator[_File]:
-    """By the bootstrap lane, if it is open; else they come with each turn."""
+def _list_files(home: Home, config: Config, profile: SessionProfile) -> Iterator[_File]:
+    """The files come with the bootstrap if the rule allows that lane, otherwise with each turn."""
     if "bootstrap" not in (profile.rule.lanes or ()):
-        yield from _with_turns(home, config, profile)
+        yield from _list_turn_files(home, config, profile)
         return
-    sections, dropped = of_home(home, profile)
+    sections, dropped = choose_home_files(home, profile)
     loaded = {section.label: section.tokens for section in sections}
-    why_not = {one.label: one.reason if one.code != "missing" else "missing" for one in dropped}
+    why_not = {block.label: block.reason if block.code != "missing" else "missing" for block in dropped}
     for name in profile.rule.files or ():
-        known = label("identity", name)
-        yield _File(name, loaded.get(known), why_not.get(known, "") if known not in loaded else "")
+        block_label = label("identity", name)
+        yield _File(
+            name, loaded.get(block_label), why_not.get(block_label, "") if block_label not in loaded else ""
+        )
 
 
-def _with_turns(home: Home, config: Config, profile: Profile) -> Iterator[_File]:
+def _list_turn_files(home: Home, config: Config, profile: SessionProfile) -> Iterator[_File]:
     rule = profile.rule
     names = identity_files(rule.files, config.context_compiler.profile, rule.audience)
-    sources = Sources(Tree(home.root).read, Listener(rule.audience, profile.kind.agent))
+    sources = FileLoader(NoteTree(home.root).read, Listener(rule.audience, profile.kind.agent))
     for name, loaded in zip(names, sources.identity(names), strict=True):
         if isinstance(loaded, Block):
             yield _File(name, tokens.count(loaded.text))
@@ -153,21 +168,21 @@ def _with_turns(home: Home, config: Config, profile: Profile) -> Iterator[_File]
             yield _File(name, None, "missing" if loaded.code == "missing" else loaded.reason)
 
 
-def _shed(profile: Profile, config: Config, files: list[_File]) -> list[str]:
-    """Files that are not loaded any more once the conversation has absorbed them."""
-    is_on = config.inject.shed_after_turns is not None and "bootstrap" in (profile.rule.lanes or ())
-    return [file.name for file in files if is_on and file.tokens is not None and can_shed(file.name)]
+def _files_to_unload(profile: SessionProfile, config: Config, files: list[_File]) -> list[str]:
+    """Files that are unloaded once the conversation has used them."""
+    can_unload = config.inject.shed_after_turns is not None and "bootstrap" in (profile.rule.lanes or ())
+    return [file.name for file in files if can_unload and file.tokens is not None and can_shed(file.name)]
 
 
-def _place(profile: Profile, loaded: Loaded) -> str:
-    """The line of the config where the rule stands, or that it is the default."""
+def _rule_origin(profile: SessionProfile, loaded: LoadedConfig) -> str:
+    """Where the config sets the rule, or `default`."""
     if profile.number:
         return loaded.rules[profile.number - 1]
-    inside = (origin for key, origin in loaded.origins.items() if key.startswith(f"{profile.won}."))
-    return next((origin for origin in inside if origin != "default"), "default")
+    origins = (origin for key, origin in loaded.origins.items() if key.startswith(f"{profile.won}."))
+    return next((origin for origin in origins if origin != "default"), "default")
 
 
-def _budget(profile: Profile, config: Config) -> tuple[int, str]:
+def _budget(profile: SessionProfile, config: Config) -> tuple[int, str]:
     if profile.rule.token_budget is None:
         return config.context_compiler.token_budget, "context_compiler.token_budget"
     by_type = profile.number and "token_budget" not in dict(
@@ -176,7 +191,7 @@ def _budget(profile: Profile, config: Config) -> tuple[int, str]:
     return profile.rule.token_budget, f"sessions.{profile.kind.type}" if by_type else profile.won
 
 
-def _searched(scope: Scope) -> str:
+def _describe_search(scope: Scope) -> str:
     agents = ", ".join(filter(None, scope.agents))
     shared = "that all agents share" + (f" or that belong to {agents}" if agents else "")
     if scope.audience == "owner":
@@ -186,40 +201,40 @@ def _searched(scope: Scope) -> str:
     return f"notes {shared}, if they are for anyone, and no transcript"
 
 
-def _off(profile: Profile, config: Config) -> str:
+def _off_reason(profile: SessionProfile, config: Config) -> str:
     if not config.inject.enabled:
         return "inject.enabled is false, so no session gets anything"
-    if agent := excluded_agent(profile.agents, config.inject.exclude_agents):
+    if agent := find_excluded_agent(profile.agents, config.inject.exclude_agents):
         return f"{agent} is in inject.exclude_agents, so this session gets nothing"
     return "" if profile.rule.lanes else "no lane is open to this session, so it gets nothing"
 
 
-# ---------------------------------------------------------------- how it is told
+# ---------------------------------------------------------------- output
 
 
-def _rows(profile: Profile, loaded: Loaded, files: list[_File]) -> Iterator[tuple[str, str]]:
+def _rows(profile: SessionProfile, loaded: LoadedConfig, files: list[_File]) -> Iterator[tuple[str, str]]:
     kind, rule, config = profile.kind, profile.rule, loaded.config
     budget, source = _budget(profile, config)
-    yield "key", output.short(one_line(kind.key), 120)
+    yield "key", output.shorten(one_line(kind.key), 120)
     yield "form", _FORMS[kind.form]
     yield "agent", one_line(" and ".join(profile.agents))
     yield "type", kind.type
     for name in ("channel", "peer", "topic"):
         if value := getattr(kind, name):
             yield name, one_line(value)
-    yield "owner", one_line(_whose(profile, config))
-    rest = f"; what it does not say, sessions.{kind.type} says" if profile.number else ""
-    yield "rule", f"{profile.won} ({_place(profile, loaded)}){rest}"
+    yield "owner", one_line(_describe_owner(profile, config))
+    fallback = f"; what it does not say, sessions.{kind.type} says" if profile.number else ""
+    yield "rule", f"{profile.won} ({_rule_origin(profile, loaded)}){fallback}"
     yield "audience", f"{rule.audience}: {_AUDIENCES[rule.audience]}"
     yield "lanes", ", ".join(rule.lanes or ()) or "none"
     yield "budget", f"{budget} tokens ({source})"
     yield from _file_rows(files, rule.files is None)
-    if shed := _shed(profile, config, files):
-        turns = output.plural(config.inject.shed_after_turns or 0, "turn")
-        yield "shed", f"{', '.join(shed)}: left out once used and then not for {turns}"
-    yield "search", _searched(profile.scope)
-    if off := _off(profile, config):
-        yield "off", off
+    if to_unload := _files_to_unload(profile, config, files):
+        turns = output.pluralize(config.inject.shed_after_turns or 0, "turn")
+        yield "shed", f"{', '.join(to_unload)}: left out once used and then not for {turns}"
+    yield "search", _describe_search(profile.scope)
+    if reason := _off_reason(profile, config):
+        yield "off", reason
     for notice in profile.notices:
         yield "note", notice.text
 
@@ -229,16 +244,16 @@ def _file_rows(files: list[_File], untouched: bool) -> Iterator[tuple[str, str]]
         yield "files", "the host's own list, untouched"
         return
     for number, file in enumerate(files):
-        size = output.plural(file.tokens, "token") if file.tokens is not None else file.why_not
+        size = output.pluralize(file.tokens, "token") if file.tokens is not None else file.why_not
         yield "files" if number == 0 else "", f"{file.name}  {one_line(size)}"
     if len(files) > 1:
-        yield "", f"{output.plural(sum(file.tokens or 0 for file in files), 'token')} in all"
+        yield "", f"{output.pluralize(sum(file.tokens or 0 for file in files), 'token')} in all"
 
 
-def _form(profile: Profile, loaded: Loaded, files: list[_File]) -> dict[str, object]:
+def _as_json(profile: SessionProfile, loaded: LoadedConfig, files: list[_File]) -> dict[str, object]:
     kind, rule, scope = profile.kind, profile.rule, profile.scope
     budget, source = _budget(profile, loaded.config)
-    shed = _shed(profile, loaded.config, files)
+    to_unload = _files_to_unload(profile, loaded.config, files)
     return {
         "key": kind.key,
         "known": kind.known,
@@ -248,10 +263,10 @@ def _form(profile: Profile, loaded: Loaded, files: list[_File]) -> dict[str, obj
         "channel": kind.channel,
         "peer": kind.peer,
         "topic": kind.topic,
-        "owner": _is_owners(profile),
-        "why": _whose(profile, loaded.config).partition(": ")[2],
+        "owner": _is_owner_session(profile),
+        "why": _describe_owner(profile, loaded.config).partition(": ")[2],
         "rule": profile.won,
-        "where": _place(profile, loaded),
+        "where": _rule_origin(profile, loaded),
         "audience": rule.audience,
         "means": _AUDIENCES[rule.audience],
         "lanes": list(rule.lanes or ()),
@@ -260,18 +275,20 @@ def _form(profile: Profile, loaded: Loaded, files: list[_File]) -> dict[str, obj
         "files": None
         if rule.files is None
         else [{"name": file.name, "tokens": file.tokens, "why_not": file.why_not or None} for file in files],
-        "shed": {"after_turns": loaded.config.inject.shed_after_turns, "files": shed} if shed else None,
+        "shed": {"after_turns": loaded.config.inject.shed_after_turns, "files": to_unload}
+        if to_unload
+        else None,
         "search": {
             "audience": scope.audience,
             "agents": list(filter(None, scope.agents)),
-            "transcripts": _transcripts(scope),
+            "transcripts": _transcript_scope(scope),
         },
-        "off": _off(profile, loaded.config) or None,
+        "off": _off_reason(profile, loaded.config) or None,
         "notices": [{"code": notice.code, "text": notice.text} for notice in profile.notices],
     }
 
 
-def _transcripts(scope: Scope) -> str:
+def _transcript_scope(scope: Scope) -> str:
     if scope.audience == "owner":
         return "agent"
     return "own" if scope.conversation else "none"

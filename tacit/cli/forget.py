@@ -1,12 +1,14 @@
 """Remove a passage, a session or an origin from files, index and history.
 
-  tacit forget TEXT           a passage: every place where this text stands, with these capitals
+  tacit forget TEXT           a passage: every place where this text stands, with these capitals, also as
+                              a-name-with-hyphens of a file, a branch or a link
   tacit forget --session ID   a session: all parts of its transcript
   tacit forget --origin KEY   all sessions whose key is KEY or lies below it, by segments; what follows the
                               agent is enough, such as telegram:direct:99
 
 Without --yes it only shows what it would remove. The history is written anew and cannot be brought back:
-commits get other names. See docs/forget.md. Exit code 1 when nothing matches, or when something is left.
+commits get other names. Other spellings stay and are listed with the command that removes them. See
+docs/forget.md. Exit code 1 when nothing matches, or when something is left.
 """
 
 from __future__ import annotations
@@ -18,112 +20,116 @@ from itertools import groupby
 
 from tacit.app import open_home
 from tacit.cli import output
-from tacit.cli.dispatch import home_option, json_option, words
-from tacit.cli.paths import within
+from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
+from tacit.cli.paths import path_in_home
+from tacit.erase import service as forgetting
+from tacit.erase.plan import find_unfinished
+from tacit.erase.service import ErasureReport
+from tacit.erase.target import Erasure
+from tacit.erase.worktree import ErasurePlace
 from tacit.errors import UsageError
 from tacit.memory import Memory
-from tacit.memory import forget as forgetting
-from tacit.memory.forget import Report
-from tacit.store.forgetting.what import Forgetting
-from tacit.store.forgetting.worktree import Place
 
-_LINES = 5  # of each file that are shown
-_SIMILAR = 20  # files
+_MAX_PLACES_PER_FILE = 5  # that are shown
+_MAX_SIMILAR = 20  # files or spellings that are shown
+_MAX_PLACES_PER_SPELLING = 4  # that are shown
+
+
+_OTHER_SPELLINGS = "\nIn other spellings it stays here:"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("text", metavar="TEXT", nargs="?", type=words, help="at least 4 characters")
-    parser.add_argument("--session", metavar="ID", type=words, help="a session by its id")
-    parser.add_argument("--origin", metavar="KEY", type=words, help="sessions by their key")
+    parser.add_argument("text", metavar="TEXT", nargs="?", type=utf8_argument, help="at least 4 characters")
+    parser.add_argument("--session", metavar="ID", type=utf8_argument, help="a session by its id")
+    parser.add_argument("--origin", metavar="KEY", type=utf8_argument, help="sessions by their key")
     parser.add_argument("--line", action="store_true", help="remove the whole line or turn, not only TEXT")
     parser.add_argument("--path", metavar="PATH", help="TEXT in this file or folder only")
     parser.add_argument("--yes", action="store_true", help="do it")
-    home_option(parser)
-    json_option(parser)
+    add_home_option(parser)
+    add_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     memory = open_home(options.home, recover=False)
-    what = _what(memory, options)
+    target = _read_target(memory, options)
+    for problem in find_unfinished(memory.home, besides=target):
+        output.warn(f"{problem.what} {problem.todo}")
     if options.yes:
-        return _forget(memory, what, options)
-    report = forgetting.look(memory, what)
+        return _forget(memory, target, options)
+    report = forgetting.report_erasure(memory, target)
     if options.json:
-        output.dump({**_value(report), "done": False})
+        output.dump({**_report_json(report), "done": False})
     elif report.plan.is_empty:
         _say_nothing(report, options)
     else:
-        _say(report)
-        output.say(f"\nNothing was changed. To remove all of this for ever:\n  {_command(options)}")
+        _say_plan(report, options)
+        output.say(f"\nNothing was changed. To remove all of this for ever:\n  {_confirm_command(options)}")
     return 1 if report.plan.is_empty else 0
 
 
-def _what(memory: Memory, options: argparse.Namespace) -> Forgetting:
-    given = [item for item in (options.text, options.session, options.origin) if item is not None]
-    if len(given) != 1:
+def _read_target(memory: Memory, options: argparse.Namespace) -> Erasure:
+    targets = [item for item in (options.text, options.session, options.origin) if item is not None]
+    if len(targets) != 1:
         raise UsageError("Say what to forget, one thing: TEXT, --session ID or --origin KEY.")
     if options.text is None and (options.line or options.path):
         raise UsageError("--line and --path go with TEXT only.")
     if options.session is not None:
-        return forgetting.session(options.session)
+        return forgetting.session_erasure(options.session)
     if options.origin is not None:
-        return forgetting.origin(options.origin)
-    under = within(memory.home.root, options.path) if options.path else ""
-    return forgetting.passage(options.text, lines=options.line, under=under)
+        return forgetting.origin_erasure(options.origin)
+    under = path_in_home(memory.home.root, options.path) if options.path else ""
+    return forgetting.text_erasure(options.text, lines=options.line, under=under)
 
 
-def _forget(memory: Memory, what: Forgetting, options: argparse.Namespace) -> int:
-    report, left = forgetting.carry_out(
-        memory, what, lambda step: None if options.json else output.warn(step)
+def _forget(memory: Memory, target: Erasure, options: argparse.Namespace) -> int:
+    report, remaining = forgetting.carry_out(
+        memory, target, lambda step: None if options.json else output.warn(step)
     )
     if options.json:
-        output.dump({**_value(report), "done": not report.plan.is_empty, "left": left})
+        output.dump({**_report_json(report), "done": not report.plan.is_empty, "left": remaining})
     elif report.plan.is_empty:
         _say_nothing(report, options)
     else:
-        _say_done(report, left)
-    return 1 if left or report.plan.is_empty else 0
+        _say_done(report, remaining, options)
+    return 1 if remaining or report.plan.is_empty else 0
 
 
 # ---------------------------------------------------------------- for people
 
 
-def _say(report: Report) -> None:
+def _say_plan(report: ErasureReport, options: argparse.Namespace) -> None:
     plan = report.plan
     if plan.cut_short:
         output.say("This was begun before and cut short; it is finished with --yes.")
     _say_files(plan.places)
-    output.table(_rows(report))
-    _say_similar(report)
-    _say_adopted(report)
-    if report.staying:
-        output.say("\nAttachments that it names stay:")
-        output.table((path,) for path in report.staying)
+    output.print_table(_rows(report))
+    _say_what_stays(report, options)
     output.say("\nOut of reach, for you to think of:")
-    output.table((place,) for place in report.outside)
+    output.print_table((place,) for place in report.outside)
 
 
-def _say_files(places: list[Place]) -> None:
+def _say_files(places: list[ErasurePlace]) -> None:
     for path, group in groupby(places, key=lambda place: place.path):
-        found = list(group)
-        for place in found[:_LINES]:
+        in_file = list(group)
+        for place in in_file[:_MAX_PLACES_PER_FILE]:
             is_renamed = place.becomes not in ("changed", "removed")
-            then = f"renamed to {place.becomes}" if is_renamed else place.becomes
-            where = f"{path}:{place.line}" if place.line else path
-            output.say(f"  {where}  {output.short(place.excerpt, 90) if place.excerpt else then}")
-        if len(found) > _LINES:
-            output.say(f"  {path}  and {output.plural(len(found) - _LINES, 'more place')}")
+            outcome = f"renamed to {place.becomes}" if is_renamed else place.becomes
+            location = f"{path}:{place.line}" if place.line else path
+            output.say(f"  {location}  {output.shorten(place.excerpt, 90) if place.excerpt else outcome}")
+        if len(in_file) > _MAX_PLACES_PER_FILE:
+            output.say(f"  {path}  and {output.pluralize(len(in_file) - _MAX_PLACES_PER_FILE, 'more place')}")
 
 
-def _rows(report: Report) -> list[tuple[str, str]]:
+def _rows(report: ErasureReport) -> list[tuple[str, str]]:
     plan, survey = report.plan, report.plan.survey
-    refs = Counter(_kind(name) for name in survey.refs)
+    refs = Counter(_kind_of_ref(name) for name in survey.refs)
     rows = [
         ("files", str(len({place.path for place in plan.places}))),
         ("commits rewritten", f"{len(survey.commits)} of {len(survey.graph)}"),
         *((kind, str(count)) for kind, count in sorted(refs.items())),
         ("stashes", str(survey.stashes)),
         ("staged files", str(len(survey.staged))),
+        ("files of git", str(len(plan.beside))),
         ("objects that nothing leads to", str(survey.loose)),
         ("attachments in git-lfs", str(len(plan.large))),
         ("passages of the index", str(report.passages)),
@@ -132,16 +138,15 @@ def _rows(report: Report) -> list[tuple[str, str]]:
     return [row for row in rows if row[1] != "0"]
 
 
-def _kind(name: str) -> str:
-    known = {"heads": "branches", "tags": "tags", "remotes": "remote branches", "notes": "notes of git"}
-    return known.get(name.split("/")[1], "other refs")
+def _kind_of_ref(name: str) -> str:
+    kinds = {"heads": "branches", "tags": "tags", "remotes": "remote branches", "notes": "notes of git"}
+    return kinds.get(name.split("/")[1], "other refs")
 
 
-def _say_nothing(report: Report, options: argparse.Namespace) -> None:
+def _say_nothing(report: ErasureReport, options: argparse.Namespace) -> None:
     output.say("Nothing in the home matches." if report.adopted else "Nothing matches.")
-    _say_similar(report)
-    if report.adopted:
-        _say_adopted(report)
+    _say_what_stays(report, options)
+    if report.adopted or report.plan.spellings:
         return
     if options.session is not None:
         output.say(
@@ -159,46 +164,105 @@ def _say_nothing(report: Report, options: argparse.Namespace) -> None:
         )
 
 
-def _say_similar(report: Report) -> None:
-    """What stays, though somebody may have thought that it goes."""
-    plan, older = report.plan, report.plan.survey.similar
-    rows = [(path,) for path in plan.similar[:_SIMILAR]]
-    if len(plan.similar) > _SIMILAR:
-        rows.append((f"and {output.plural(len(plan.similar) - _SIMILAR, 'more file')}",))
-    if older:
-        rows.append((f"{output.plural(older, 'version')} of files in the history",))
-    if not rows:
+def _say_similar(report: ErasureReport) -> None:
+    """List files that still quote the session or origin."""
+    similar = report.plan.similar
+    if not similar or report.plan.what.kind == "passage":  # for a text, the spellings cover this
         return
-    if plan.what.kind == "passage":
-        output.say("\nWith other capitals, or beyond --path, it stays here; run this again for them:")
-    else:
-        output.say("\nWords of it stay here, quoted or said again; forget them as a text:")
-    output.table(rows)
+    output.say("\nWords of it stay here, quoted or said again; forget them as a text:")
+    output.print_table((path,) for path in similar[:_MAX_SIMILAR])
+    if len(similar) > _MAX_SIMILAR:
+        output.say(f"  and {output.pluralize(len(similar) - _MAX_SIMILAR, 'more file')}")
 
 
-def _say_adopted(report: Report) -> None:
-    """Where it will be found again."""
+def _say_spellings(report: ErasureReport, options: argparse.Namespace) -> None:
+    spellings = sorted(report.plan.spellings.items())
+    if not spellings:
+        return
+    output.say("\nIn these spellings, or beyond --path, it stays:" if options.path else _OTHER_SPELLINGS)
+    output.print_table((spelling, _format_places(places)) for spelling, places in spellings[:_MAX_SIMILAR])
+    if len(spellings) > _MAX_SIMILAR:
+        output.say(
+            f"  and {output.pluralize(len(spellings) - _MAX_SIMILAR, 'more spelling')}: --json has them all"
+        )
+    output.say("To remove them too:")
+    for spelling, _ in spellings[:_MAX_SIMILAR]:
+        output.say(f"  {_removal_command(spelling, options)}")
+
+
+def _format_places(places: Counter[str]) -> str:
+    named = [place if count == 1 and "/" in place else f"{count} {place}" for place, count in places.items()]
+    more = (
+        [f"and {output.pluralize(len(named) - _MAX_PLACES_PER_SPELLING, 'more place')}"]
+        if len(named) > _MAX_PLACES_PER_SPELLING
+        else []
+    )
+    return ", ".join([*sorted(named)[:_MAX_PLACES_PER_SPELLING], *more])
+
+
+def _removal_command(spelling: str, options: argparse.Namespace) -> str:
+    home = ["--home", options.home] if options.home else []
+    return shlex.join(["tacit", "forget", *home, "--yes", "--", spelling])
+
+
+def _say_what_stays(report: ErasureReport, options: argparse.Namespace) -> None:
+    _say_spellings(report, options)
+    _say_similar(report)
+    _say_workspaces(report)
+    if report.staying:
+        output.say("\nAttachments that it names stay:")
+        output.print_table((path,) for path in report.staying)
+
+
+def _say_workspaces(report: ErasureReport) -> None:
+    """List workspace files where search will still find it."""
     if report.adopted:
         output.say("\nWorkspaces are read and not written. It stays here until you take it out yourself:")
-        output.table((place,) for place in report.adopted)
+        output.print_table((place,) for place in report.adopted)
 
 
-def _say_done(report: Report, left: list[str]) -> None:
-    output.table(_rows(report))
-    if left:
+def _say_done(report: ErasureReport, remaining: list[str], options: argparse.Namespace) -> None:
+    output.print_table(_rows(report))
+    if remaining:
         output.say("\nIt is still here:")
-        output.table((place,) for place in left)
-        return
-    _say_similar(report)
-    _say_adopted(report)
-    output.say(
-        "\nNothing is left of it in this home: files, index, logs and every object of git were looked at."
-    )
+        output.print_table((place, _advice(place)) for place in remaining)
+    _say_what_stays(report, options)
+    if not remaining:
+        output.say(f"\n{_proof(report, options)}")
     output.say("Out of reach:")
-    output.table((place,) for place in report.outside)
+    output.print_table((place,) for place in report.outside)
 
 
-def _command(options: argparse.Namespace) -> str:
+def _proof(report: ErasureReport, options: argparse.Namespace) -> str:
+    """Say what was checked, and claim no more than that."""
+    scope = "files, names, index, logs and every object of git were looked at"
+    if report.plan.encrypted:
+        return f"It is gone from all that can be read here ({scope}), but what is encrypted in git stays."
+    if options.path:
+        return f"It is gone from {options.path}, also in the history."
+    if report.plan.spellings or report.plan.similar or report.adopted:
+        return f"It is gone as you gave it ({scope}). What stays is listed above."
+    if options.text is None:
+        return f"Its transcripts are gone, and so is all that names them: {scope}."
+    return f"Nothing is left of it in this home: {scope}."
+
+
+def _advice(place: str) -> str:
+    """The command that removes what `tacit forget` cannot."""
+    first, *rest = place.split("/")
+    match [first, *rest[:2]]:
+        case [".tacit", "rebuilds", name]:
+            return f"tacit rebuild --drop {shlex.quote(name)}"
+        case [".git", "worktrees", *_]:
+            return "git worktree list, then git worktree remove PATH"
+        case [".git", "HEAD" | "index" | "config" | "packed-refs" | "logs" | "refs", *_]:
+            return "a name that git or tacit needs, or one that somebody gave since: git status"
+    if place.endswith(")"):
+        return ""
+    return f"rm -r {shlex.quote(place)}"
+
+
+def _confirm_command(options: argparse.Namespace) -> str:
     parts = ["tacit", "forget"]
     for name in ("session", "origin", "path", "home"):
         if getattr(options, name) is not None:
@@ -209,7 +273,7 @@ def _command(options: argparse.Namespace) -> str:
     return shlex.join(parts)
 
 
-def _value(report: Report) -> dict[str, object]:
+def _report_json(report: ErasureReport) -> dict[str, object]:
     plan, survey = report.plan, report.plan.survey
     return {
         "files": [
@@ -222,10 +286,12 @@ def _value(report: Report) -> dict[str, object]:
         "stashes": survey.stashes,
         "staged": sorted(survey.staged),
         "loose_objects": survey.loose,
+        "other_files": plan.beside,
         "lfs_objects": len(plan.large),
         "passages": report.passages,
         "derived": dict(plan.derived),
         "similar": plan.similar,
+        "spellings": {spelling: dict(places) for spelling, places in sorted(plan.spellings.items())},
         "similar_versions": survey.similar,
         "attachments": list(report.staying),
         "workspaces": list(report.adopted),

@@ -12,42 +12,42 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from tacit.app import now, open_home
+from tacit.app import open_home, utc_now
 from tacit.cli import output
-from tacit.cli.dispatch import home_option, json_option, words
+from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
 from tacit.errors import DiskError, StoreError, UsageError
+from tacit.home.conflicts import NoteTree
+from tacit.markdown.model import Note
+from tacit.markdown.notes import decode, set_fields
 from tacit.memory import Memory
-from tacit.model.notes import Note
-from tacit.model.topics import Decision, Topic
-from tacit.store.files import Tree
-from tacit.store.gatelog import Decisions, GateLog, Logged, decision_id
-from tacit.text import topics
-from tacit.text.notes import decode, with_fields
-from tacit.watch.tune import Proposal, Row, propose, report
+from tacit.topics import parser as topics
+from tacit.topics.decision_log import Decisions, GateLog, LoggedDecision, decision_id
+from tacit.topics.model import Topic, TopicDecision
+from tacit.topics.tuning import ThresholdProposal, TopicStats, propose_thresholds, summarize_decisions
 
-_SHORTEST_ID = 4
-_SUSPECTS = 3
+_MIN_ID_CHARS = 4
+_MAX_SUSPECTS_SHOWN = 3
 _SIGNS = {"activated": "●", "rejected": "○", "dropped": "·"}
-_MARKS = {True: "useful", False: "useless", None: ""}
+_MARK_LABELS = {True: "useful", False: "useless", None: ""}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, (about, *_) in _ACTIONS.items():
         action = actions.add_parser(name, help=about, description=about)
-        _own(action, name)
-        home_option(action)
-        json_option(action)
+        _add_arguments(action, name)
+        add_home_option(action)
+        add_json_option(action)
 
 
-def _own(parser: argparse.ArgumentParser, name: str) -> None:
+def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     if name == "mark":
         parser.add_argument(
             "id", help="as `tacit gate log` shows it, or its beginning; last: the newest message"
         )
         parser.add_argument("useful", choices=("useful", "useless"))
     if name != "tune":
-        parser.add_argument("--topic", type=words, default=None, metavar="T", help="only this topic")
+        parser.add_argument("--topic", type=utf8_argument, default=None, metavar="T", help="only this topic")
     if name == "log":
         parser.add_argument("-n", type=_count, default=20, metavar="N", help="most lines (default: 20)")
     if name == "tune":
@@ -71,46 +71,48 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _log(memory: Memory, options: argparse.Namespace) -> int:
-    read = GateLog(memory.home).read()
-    found = list(deque(_of_topic(read, options.topic), maxlen=options.n))
-    _warn_of_broken(read)
+    log = GateLog(memory.home).read()
+    entries = list(deque(_filter_by_topic(log, options.topic), maxlen=options.n))
+    _warn_of_broken_lines(log)
     if options.json:
-        output.dump([_line(one) for one in found])
+        output.dump([_entry_json(entry) for entry in entries])
         return 0
-    if not found:
-        output.say(_NOTHING if options.topic is None else f"Nothing was decided about {options.topic!r}.")
-    output.table(_log_rows(found))
+    if not entries:
+        output.say(
+            _NO_DECISIONS if options.topic is None else f"Nothing was decided about {options.topic!r}."
+        )
+    output.print_table(_log_rows(entries))
     return 0
 
 
-_NOTHING = "Nothing was decided yet: no message came near a topic."
+_NO_DECISIONS = "Nothing was decided yet: no message came near a topic."
 
 
-def _log_rows(found: Sequence[Logged]) -> Iterator[tuple[str, ...]]:
-    for one in found:
-        made = one.decision
+def _log_rows(entries: Sequence[LoggedDecision]) -> Iterator[tuple[str, ...]]:
+    for entry in entries:
+        decision = entry.decision
         yield (
-            one.id,
-            made.timestamp[:16].replace("T", " "),
-            f"{_SIGNS[made.outcome]} {made.outcome}",
-            made.topic_name,
-            f"{made.tier2_score:.2f}",
-            _MARKS[made.was_useful],
-            f"“{output.short(one.message, 40)}”  {made.by}: {output.short(made.reason, 120)}",
+            entry.id,
+            decision.timestamp[:16].replace("T", " "),
+            f"{_SIGNS[decision.outcome]} {decision.outcome}",
+            decision.topic_name,
+            f"{decision.tier2_score:.2f}",
+            _MARK_LABELS[decision.was_useful],
+            f"“{output.shorten(entry.message, 40)}”  {decision.by}: {output.shorten(decision.reason, 120)}",
         )
 
 
-def _line(one: Logged) -> dict[str, Any]:
-    return {"id": one.id, **asdict(one.decision), "message": one.message}
+def _entry_json(entry: LoggedDecision) -> dict[str, Any]:
+    return {"id": entry.id, **asdict(entry.decision), "message": entry.message}
 
 
-def _of_topic(read: Iterable[Logged], topic: str | None) -> Iterator[Logged]:
-    return (one for one in read if topic in (None, one.decision.topic_name))
+def _filter_by_topic(entries: Iterable[LoggedDecision], topic: str | None) -> Iterator[LoggedDecision]:
+    return (entry for entry in entries if topic in (None, entry.decision.topic_name))
 
 
-def _warn_of_broken(read: Decisions) -> None:
-    if read.broken:
-        output.warn(f"warning: {output.plural(read.broken, 'line')} of the gate log could not be read.")
+def _warn_of_broken_lines(log: Decisions) -> None:
+    if log.broken:
+        output.warn(f"warning: {output.pluralize(log.broken, 'line')} of the gate log could not be read.")
 
 
 # Marks
@@ -118,64 +120,67 @@ def _warn_of_broken(read: Decisions) -> None:
 
 def _mark(memory: Memory, options: argparse.Namespace) -> int:
     log = GateLog(memory.home)
-    found = list(_of_topic(log.read(), options.topic))
-    one = _last(found, options.topic) if options.id == "last" else _by_id(found, options.id)
-    if why := log.mark(one.id, options.useful == "useful", now().isoformat()):
-        raise DiskError(why)
+    entries = list(_filter_by_topic(log.read(), options.topic))
+    entry = _find_newest(entries, options.topic) if options.id == "last" else _find_by_id(entries, options.id)
+    if error := log.mark(entry.id, options.useful == "useful", utc_now().isoformat()):
+        raise DiskError(error)
     if options.json:
-        output.dump({**_line(one), "was_useful": options.useful == "useful"})
+        output.dump({**_entry_json(entry), "was_useful": options.useful == "useful"})
         return 0
-    would = "was" if one.decision.outcome == "activated" else "would have been"
+    would = "was" if entry.decision.outcome == "activated" else "would have been"
     output.say(
-        f"{one.id}: {one.decision.topic_name} {would} {options.useful} to “{output.short(one.message, 60)}”."
+        f"{entry.id}: {entry.decision.topic_name} {would} {options.useful} "
+        f"to “{output.shorten(entry.message, 60)}”."
     )
     return 0
 
 
-def _last(found: Sequence[Logged], topic: str | None) -> Logged:
-    """What the newest message woke; of a topic that is named, the newest decision."""
-    if not found:
+def _find_newest(entries: Sequence[LoggedDecision], topic: str | None) -> LoggedDecision:
+    """The decision that the newest message activated; for a named topic, its newest decision."""
+    if not entries:
         raise UsageError("There is no such decision. See: tacit gate log")
     if topic is not None:
-        return found[-1]
-    newest = found[-1].decision
+        return entries[-1]
+    newest = entries[-1].decision
     awake = [
-        one
-        for one in found
-        if (one.decision.message_hash, one.decision.timestamp) == (newest.message_hash, newest.timestamp)
-        and one.decision.outcome == "activated"
+        entry
+        for entry in entries
+        if (entry.decision.message_hash, entry.decision.timestamp) == (newest.message_hash, newest.timestamp)
+        and entry.decision.outcome == "activated"
     ]
     if len(awake) != 1:
-        names = ", ".join(one.decision.topic_name for one in awake) or "nothing"
+        names = ", ".join(entry.decision.topic_name for entry in awake) or "nothing"
         raise UsageError(f"The last message woke {names}. Say which with --topic, or give an id.")
     return awake[0]
 
 
-def _by_id(found: Sequence[Logged], name: str) -> Logged:
-    if len(name) < _SHORTEST_ID:
-        raise UsageError(f"{name!r} is too short for an id. Give at least {_SHORTEST_ID} characters.")
-    fitting = {one.id: one for one in found if one.id.startswith(name.lower())}
-    if len(fitting) != 1:
-        what = "No decision has" if not fitting else f"{len(fitting)} decisions have"
-        raise UsageError(f"{what} an id that begins with {name!r}. See: tacit gate log")
-    return next(iter(fitting.values()))
+def _find_by_id(entries: Sequence[LoggedDecision], name: str) -> LoggedDecision:
+    if len(name) < _MIN_ID_CHARS:
+        raise UsageError(f"{name!r} is too short for an id. Give at least {_MIN_ID_CHARS} characters.")
+    matching = {entry.id: entry for entry in entries if entry.id.startswith(name.lower())}
+    if len(matching) != 1:
+        subject = "No decision has" if not matching else f"{len(matching)} decisions have"
+        raise UsageError(f"{subject} an id that begins with {name!r}. See: tacit gate log")
+    return next(iter(matching.values()))
 
 
 # The report
 
 
 def _report(memory: Memory, options: argparse.Namespace) -> int:
-    read = GateLog(memory.home).read()
-    made = (one.decision for one in _of_topic(read, options.topic))
-    rows = report(made, _topics(memory), memory.config.watchers.similarity_threshold)
-    _warn_of_broken(read)
+    log = GateLog(memory.home).read()
+    decisions = (entry.decision for entry in _filter_by_topic(log, options.topic))
+    rows = summarize_decisions(decisions, _read_topics(memory), memory.config.watchers.similarity_threshold)
+    _warn_of_broken_lines(log)
     if options.json:
-        output.dump([_row(row) for row in rows])
+        output.dump([_row_json(row) for row in rows])
         return 0
     if not rows:
-        output.say(_NOTHING if options.topic is None else f"Nothing was decided about {options.topic!r}.")
+        output.say(
+            _NO_DECISIONS if options.topic is None else f"Nothing was decided about {options.topic!r}."
+        )
         return 0
-    output.table([_HEADER, *(_report_row(row) for row in rows)])
+    output.print_table([_HEADER, *(_report_row(row) for row in rows)])
     for row in rows:
         _say_details(row)
     return 0
@@ -184,7 +189,7 @@ def _report(memory: Memory, options: argparse.Namespace) -> int:
 _HEADER = ("topic", "awake", "no", "dropped", "score p10 p50 p90", "0 to 1", "marks")
 
 
-def _report_row(row: Row) -> tuple[str, ...]:
+def _report_row(row: TopicStats) -> tuple[str, ...]:
     low, middle, high, histogram = row.scores
     marks = [f"{row.useful} useful", f"{row.useless} useless", f"{row.missed} missed"]
     return (
@@ -198,43 +203,47 @@ def _report_row(row: Row) -> tuple[str, ...]:
     )
 
 
-def _say_details(row: Row) -> None:
+def _say_details(row: TopicStats) -> None:
     output.say()
-    output.say(f"{row.topic}, decided by: {', '.join(f'{by} {count}' for by, count in row.by.items())}")
+    output.say(
+        f"{row.topic}, decided by: {', '.join(f'{decider} {count}' for decider, count in row.by.items())}"
+    )
     if row.suspects:
         misses = "miss" if len(row.suspects) == 1 else "misses"
         output.say(f"  {len(row.suspects)} suspected {misses}; the newest:")
-    for made in row.suspects[: -_SUSPECTS - 1 : -1]:
-        output.say(f"    {_id(made)}  {made.tier2_score:.2f}  {output.short(made.reason, 120)}")
+    for suspect in row.suspects[: -_MAX_SUSPECTS_SHOWN - 1 : -1]:
+        output.say(f"    {_id_of(suspect)}  {suspect.tier2_score:.2f}  {output.shorten(suspect.reason, 120)}")
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row_json(row: TopicStats) -> dict[str, Any]:
     plain = {**asdict(row), "scores": row.scores._asdict()}
-    plain["suspects"] = [{"id": _id(made), **asdict(made)} for made in row.suspects]
+    plain["suspects"] = [{"id": _id_of(suspect), **asdict(suspect)} for suspect in row.suspects]
     return plain
 
 
-def _id(made: Decision) -> str:
-    return decision_id(made.timestamp, made.message_hash, made.topic_name)
+def _id_of(decision: TopicDecision) -> str:
+    return decision_id(decision.timestamp, decision.message_hash, decision.topic_name)
 
 
 # Thresholds
 
 
 def _tune(memory: Memory, options: argparse.Namespace) -> int:
-    read = GateLog(memory.home).read()
-    made = (one.decision for one in read)
-    found = propose(made, _topics(memory), memory.config.watchers.similarity_threshold)
-    _warn_of_broken(read)
-    for one in found:
+    log = GateLog(memory.home).read()
+    decisions = (entry.decision for entry in log)
+    proposals = propose_thresholds(
+        decisions, _read_topics(memory), memory.config.watchers.similarity_threshold
+    )
+    _warn_of_broken_lines(log)
+    for proposal in proposals:
         if not options.json:
-            output.say(f"{one.topic.name}: {one.current:g} → {one.proposed:g}, {one}")
+            output.say(f"{proposal.topic.name}: {proposal.current:g} → {proposal.proposed:g}, {proposal}")
         if options.write:
-            _write(memory, one, quiet=options.json)
+            _write_threshold(memory, proposal, quiet=options.json)
     if options.json:
-        output.dump([_proposal(one, written=options.write) for one in found])
+        output.dump([_proposal_json(proposal, written=options.write) for proposal in proposals])
         return 0
-    if not found:
+    if not proposals:
         output.say(
             "No threshold would do better by the marks. A topic needs five marks, of both kinds: "
             "tacit gate mark ID useful, or useless."
@@ -244,47 +253,47 @@ def _tune(memory: Memory, options: argparse.Namespace) -> int:
     return 0
 
 
-def _proposal(one: Proposal, *, written: bool) -> dict[str, Any]:
+def _proposal_json(proposal: ThresholdProposal, *, written: bool) -> dict[str, Any]:
     return {
-        "topic": one.topic.name,
-        "path": one.topic.path,
-        "current": one.current,
-        "proposed": one.proposed,
-        "marks": one.marks,
-        "before": one.before._asdict(),
-        "after": one.after._asdict(),
+        "topic": proposal.topic.name,
+        "path": proposal.topic.path,
+        "current": proposal.current,
+        "proposed": proposal.proposed,
+        "marks": proposal.marks,
+        "before": proposal.before._asdict(),
+        "after": proposal.after._asdict(),
         "written": written,
     }
 
 
-def _write(memory: Memory, one: Proposal, *, quiet: bool) -> None:
-    old = memory.read(one.topic.path)
-    new = with_fields(old, {"similarity_threshold": one.proposed})
-    memory.write(one.topic.path, new.text, replacing=old)
+def _write_threshold(memory: Memory, proposal: ThresholdProposal, *, quiet: bool) -> None:
+    old = memory.read(proposal.topic.path)
+    new = set_fields(old, {"similarity_threshold": proposal.proposed})
+    memory.write(proposal.topic.path, new.text, replacing=old)
     if not quiet:
-        for line in _difference(old, new):
+        for line in _diff_lines(old, new):
             output.say(f"  {line}")
 
 
-def _difference(old: Note, new: Note) -> Iterator[str]:
+def _diff_lines(old: Note, new: Note) -> Iterator[str]:
     from difflib import unified_diff
 
     lines = unified_diff(old.text.splitlines(), new.text.splitlines(), n=1, lineterm="")
     return (line for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
-def _topics(memory: Memory) -> list[Topic]:
-    """Those that can be read; `tacit doctor` tells of the others. Of two of one name the first is used."""
-    tree, found = Tree(memory.home.root), dict[str, Topic]()
+def _read_topics(memory: Memory) -> list[Topic]:
+    """Topics that can be read; `tacit doctor` reports the others. If two share a name, the first is used."""
+    tree, by_name = NoteTree(memory.home.root), dict[str, Topic]()
     for path in tree.files("topics"):
         if path.endswith(".md"):
             try:
-                topic, _ = topics.read(path, decode(tree.read(path)))
+                topic, _ = topics.parse_topic(path, decode(tree.read(path)))
             except (OSError, StoreError):
                 continue
             if topic is not None:
-                found.setdefault(topic.name, topic)
-    return list(found.values())
+                by_name.setdefault(topic.name, topic)
+    return list(by_name.values())
 
 
 _ACTIONS = {

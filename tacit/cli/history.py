@@ -13,27 +13,29 @@ from collections.abc import Sequence
 
 from tacit.app import open_home
 from tacit.cli import output
-from tacit.cli.dispatch import home_option, json_option, words
-from tacit.cli.paths import within
+from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
+from tacit.cli.paths import path_in_home
 from tacit.errors import UsageError
+from tacit.git.history import BlameRange, FileDiff, TextOccurrence
+from tacit.git.tags import SNAPSHOT_KINDS, create_snapshot, list_tags
 from tacit.memory import Memory
-from tacit.store.history import FileDiff, Learned, Origin
-from tacit.store.tags import KINDS, snapshot, tags
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="QUESTION", required=True)
     for name, (about, *_) in _ACTIONS.items():
         action = actions.add_parser(name, help=about, description=about)
-        _positional(action, name)
-        home_option(action)
-        json_option(action)
+        _add_arguments(action, name)
+        add_home_option(action)
+        add_json_option(action)
 
 
-def _positional(parser: argparse.ArgumentParser, name: str) -> None:
+def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     if name == "when":
         parser.add_argument(
-            "text", type=words, help="the words to look for, exactly; -- before them if they begin with -"
+            "text",
+            type=utf8_argument,
+            help="the words to look for, exactly; -- before them if they begin with -",
         )
     if name in ("blame", "recall"):
         parser.add_argument("path", help="a file of the home")
@@ -47,7 +49,7 @@ def _positional(parser: argparse.ArgumentParser, name: str) -> None:
     if name == "snapshot":
         parser.add_argument("name", help="a name for the present state")
         parser.add_argument(
-            "--kind", choices=KINDS, default="milestone", help="before: ahead of a big change"
+            "--kind", choices=SNAPSHOT_KINDS, default="milestone", help="before: ahead of a big change"
         )
 
 
@@ -58,53 +60,53 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _when(memory: Memory, options: argparse.Namespace) -> int:
-    found = memory.history.when(options.text)
+    hits = memory.history.when(options.text)
     if options.json:
-        output.dump([_learned(item) for item in found])
-        return 0 if found else 1
-    if not found:
+        output.dump([_learned_json(hit) for hit in hits])
+        return 0 if hits else 1
+    if not hits:
         output.say(f"Nothing in the history ever contained {options.text!r}.")
         return 1
-    first = found[0]
+    first = hits[0]
     output.say(f"First on {first.commit.when:%Y-%m-%d %H:%M}, in {first.path}:")
-    for item in found:
-        sign = "+" if item.appeared else "−"
-        output.say(f"  {item.commit.when:%Y-%m-%d %H:%M}  {item.commit.name[:10]}  {sign} {item.path}")
-        output.say(f"      {_short(item.line)}")
+    for hit in hits:
+        sign = "+" if hit.appeared else "−"
+        output.say(f"  {hit.commit.when:%Y-%m-%d %H:%M}  {hit.commit.name[:10]}  {sign} {hit.path}")
+        output.say(f"      {_shorten(hit.line)}")
     return 0
 
 
-def _learned(item: Learned) -> dict[str, object]:
+def _learned_json(learned: TextOccurrence) -> dict[str, object]:
     return {
-        "when": item.commit.when.isoformat(),
-        "commit": item.commit.name,
-        "subject": item.commit.subject,
-        "session": item.commit.session or None,
-        "path": item.path,
-        "line": item.line,
-        "appeared": item.appeared,
+        "when": learned.commit.when.isoformat(),
+        "commit": learned.commit.name,
+        "subject": learned.commit.subject,
+        "session": learned.commit.session or None,
+        "path": learned.path,
+        "line": learned.line,
+        "appeared": learned.appeared,
     }
 
 
 def _blame(memory: Memory, options: argparse.Namespace) -> int:
-    found = memory.history.blame(within(memory.home.root, options.path))
+    origins = memory.history.blame(path_in_home(memory.home.root, options.path))
     if options.json:
-        output.dump([_origin(item) for item in found])
+        output.dump([_origin_json(origin) for origin in origins])
         return 0
-    for item in found:
-        output.say(f"{item.commit.when:%Y-%m-%d %H:%M}  {item.commit.name[:10]}  {item.commit.subject}")
-        for number, line in enumerate(item.lines, item.first):
+    for origin in origins:
+        output.say(f"{origin.commit.when:%Y-%m-%d %H:%M}  {origin.commit.name[:10]}  {origin.commit.subject}")
+        for number, line in enumerate(origin.lines, origin.first):
             output.say(f"  {number:>5}  {line}")
     return 0
 
 
-def _origin(item: Origin) -> dict[str, object]:
+def _origin_json(origin: BlameRange) -> dict[str, object]:
     return {
-        "when": item.commit.when.isoformat(),
-        "commit": item.commit.name,
-        "subject": item.commit.subject,
-        "first_line": item.first,
-        "lines": item.lines,
+        "when": origin.commit.when.isoformat(),
+        "commit": origin.commit.name,
+        "subject": origin.commit.subject,
+        "first_line": origin.first,
+        "lines": origin.lines,
     }
 
 
@@ -116,15 +118,20 @@ def _today(memory: Memory, options: argparse.Namespace) -> int:
     return _print_diff(memory.history.today(), options, "today")
 
 
-def _print_diff(found: Sequence[FileDiff], options: argparse.Namespace, span: str) -> int:
+def _print_diff(diffs: Sequence[FileDiff], options: argparse.Namespace, span: str) -> int:
     if options.json:
-        output.dump([{"path": d.path, "what": d.what, "added": d.added, "removed": d.removed} for d in found])
+        output.dump(
+            [
+                {"path": diff.path, "what": diff.what, "added": diff.added, "removed": diff.removed}
+                for diff in diffs
+            ]
+        )
         return 0
-    if not found:
+    if not diffs:
         output.say(f"Nothing changed in knowledge/ {span}.")
-    for item in found:
-        output.say(f"{item.path}  ({item.what}, +{len(item.added)} −{len(item.removed)})")
-        for sign, lines in (("−", item.removed), ("+", item.added)):
+    for diff in diffs:
+        output.say(f"{diff.path}  ({diff.what}, +{len(diff.added)} −{len(diff.removed)})")
+        for sign, lines in (("−", diff.removed), ("+", diff.added)):
             for line in lines:
                 if line.strip():
                     output.say(f"  {sign} {line}")
@@ -132,7 +139,7 @@ def _print_diff(found: Sequence[FileDiff], options: argparse.Namespace, span: st
 
 
 def _recall(memory: Memory, options: argparse.Namespace) -> int:
-    path = within(memory.home.root, options.path)
+    path = path_in_home(memory.home.root, options.path)
     text = memory.history.recall(path, options.at)
     if options.json:
         output.dump({"path": path, "at": options.at, "text": text})
@@ -142,52 +149,57 @@ def _recall(memory: Memory, options: argparse.Namespace) -> int:
 
 
 def _undo(memory: Memory, options: argparse.Namespace) -> int:
-    made = memory.history.undo(options.commit)
+    commit = memory.history.undo(options.commit)
     if options.json:
-        output.dump({"commit": made})
+        output.dump({"commit": commit})
     else:
-        output.say(f"Undone with commit {made[:10]}; take that back with: tacit history undo {made[:10]}")
+        output.say(f"Undone with commit {commit[:10]}; take that back with: tacit history undo {commit[:10]}")
     return 0
 
 
 def _snapshot(memory: Memory, options: argparse.Namespace) -> int:
-    _require_plain(options.name)
-    left = [edit.path for edit in memory.note_changes().edits]
-    tag = snapshot(memory.git, options.name, options.kind)
+    _require_plain_name(options.name)
+    left_out = [edit.path for edit in memory.note_changes().edits]
+    tag = create_snapshot(memory.git, options.name, options.kind)
     if options.json:
-        output.dump({"tag": tag, "not_in_it": left})
+        output.dump({"tag": tag, "not_in_it": left_out})
         return 0
     output.say(f"{tag} names the present state. See a file as it is now: tacit history recall PATH {tag}")
-    if left:
-        edited = f"{output.plural(len(left), 'edited note')} {'is' if len(left) == 1 else 'are'} not in it"
-        output.warn(f"warning: {edited}: {output.short(', '.join(left), 200)}")
+    if left_out:
+        count = output.pluralize(len(left_out), "edited note")
+        edited = f"{count} {'is' if len(left_out) == 1 else 'are'} not in it"
+        output.warn(f"warning: {edited}: {output.shorten(', '.join(left_out), 200)}")
         output.warn("To have such edits in a snapshot, run `tacit run commit` before it.")
     return 0
 
 
-def _require_plain(name: str) -> None:
-    """A tag is a file below .git/refs: its name has no folders, and room for what git appends to it."""
+def _require_plain_name(name: str) -> None:
+    """A tag is a file below .git/refs: its name may hold no folders and leaves room for what git appends."""
     if not re.fullmatch(r"\w[\w.+-]*", name) or len(os.fsencode(name)) > 200:
-        what = f"{output.short(name, 60)!r} cannot be the name of a snapshot."
+        problem = f"{output.shorten(name, 60)!r} cannot be the name of a snapshot."
         raise UsageError(
-            f"{what} Use at most 200 letters, digits, dots and hyphens, a letter or digit first."
+            f"{problem} Use at most 200 letters, digits, dots and hyphens, a letter or digit first."
         )
 
 
 def _tags(memory: Memory, options: argparse.Namespace) -> int:
-    found = tags(memory.git)
+    all_tags = list_tags(memory.git)
     if options.json:
-        output.dump([{"tag": tag.name, "commit": tag.commit, "when": tag.when.isoformat()} for tag in found])
+        output.dump(
+            [{"tag": tag.name, "commit": tag.commit, "when": tag.when.isoformat()} for tag in all_tags]
+        )
         return 0
-    output.table((f"{tag.when:%Y-%m-%d %H:%M}", tag.commit[:10], tag.name, tag.subject) for tag in found)
-    if not found:
+    output.print_table(
+        (f"{tag.when:%Y-%m-%d %H:%M}", tag.commit[:10], tag.name, tag.subject) for tag in all_tags
+    )
+    if not all_tags:
         output.say(
             "No tags yet. `tacit run commit` tags each day; `tacit history snapshot NAME` names a moment."
         )
     return 0
 
 
-def _short(line: str) -> str:
+def _shorten(line: str) -> str:
     return line if len(line) <= 160 else line[:159] + "…"
 
 

@@ -13,20 +13,20 @@ import threading
 
 from tacit.app import open_home
 from tacit.cli import output
-from tacit.cli.dispatch import home_option, json_option, quiet_option
+from tacit.cli.dispatch import add_home_option, add_json_option, add_quiet_option
 from tacit.errors import UsageError
+from tacit.home.listing import INDEXED
 from tacit.memory import Memory
-from tacit.search.follow import follow
-from tacit.search.searcher import Indexed
-from tacit.store.listing import INDEXED
+from tacit.search.searcher import IndexResult
+from tacit.search.watcher import watch_home
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rebuild", action="store_true", help="from nothing; the old one is set aside")
     parser.add_argument("--follow", action="store_true", help="go on with every change until stopped")
-    home_option(parser)
-    json_option(parser)
-    quiet_option(parser)
+    add_home_option(parser)
+    add_json_option(parser)
+    add_quiet_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -37,54 +37,55 @@ def run(options: argparse.Namespace) -> int:
         return _follow(memory, quiet=options.quiet)
     quiet = options.quiet or options.json
     with output.progress("reading", quiet=quiet) as tick, output.progress("vectors", quiet=quiet) as embedded:
-        done = memory.searcher.update(
+        indexed = memory.searcher.update(
             rebuild=options.rebuild, tick=tick, embed_tick=lambda count: embedded(count, count)
         )
     if options.json:
-        output.dump(_value(done))
+        output.dump(_as_json(indexed))
     else:
-        _tell(done, quiet=options.quiet)
-    return 1 if done.report.failed else 0
+        _report_update(indexed, quiet=options.quiet)
+    return 1 if indexed.report.failed else 0
 
 
 def _follow(memory: Memory, *, quiet: bool) -> int:
     stop = threading.Event()
-    for name in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(name, lambda *_: stop.set())
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, lambda *_: stop.set())
     if not quiet:
         output.warn("Following the files. Stop with Ctrl-C.")
     root = str(memory.home.root)
-    for done in follow(memory.searcher, root, INDEXED, stop, workspaces=memory.workspaces):
-        _tell(done, quiet=quiet)
-        sys.stdout.flush()  # who reads a pipe wants to know now
+    for indexed in watch_home(memory.searcher, root, INDEXED, stop, workspaces=memory.workspaces):
+        _report_update(indexed, quiet=quiet)
+        sys.stdout.flush()  # a reader of the pipe wants each line at once
     return 0
 
 
-def _tell(done: Indexed, *, quiet: bool) -> None:
-    report, facts = done.report, done.facts
-    for note in done.notes:
+def _report_update(indexed: IndexResult, *, quiet: bool) -> None:
+    report, facts = indexed.report, indexed.facts
+    for note in indexed.notes:
         output.warn(f"tacit: {note}")
-    output.problems(report.failed)
+    output.print_problems(report.failed)
     if quiet or facts is None:
         return
-    parts = [f"{output.plural(report.read, 'file')} read", f"{report.unchanged} unchanged"]
+    parts = [f"{output.pluralize(report.read, 'file')} read", f"{report.unchanged} unchanged"]
     parts += [f"{report.gone} gone"] if report.gone else []
     parts += [f"{len(report.failed)} failed"] if report.failed else []
-    output.say(f"{', '.join(parts)}; {output.plural(done.embedded, 'new vector')}")
+    output.say(f"{', '.join(parts)}; {output.pluralize(indexed.embedded, 'new vector')}")
     output.say(
-        f"The index holds {output.plural(facts.files, 'file')}, {output.plural(facts.passages, 'passage')},"
-        f" {output.plural(facts.embedded, 'vector')}."
+        f"The index holds {output.pluralize(facts.files, 'file')},"
+        f" {output.pluralize(facts.passages, 'passage')},"
+        f" {output.pluralize(facts.embedded, 'vector')}."
     )
 
 
-def _value(done: Indexed) -> dict[str, object]:
-    report, facts = done.report, done.facts
+def _as_json(indexed: IndexResult) -> dict[str, object]:
+    report, facts = indexed.report, indexed.facts
     return {
         "read": report.read,
         "unchanged": report.unchanged,
         "gone": report.gone,
-        "embedded": done.embedded,
-        "notes": list(done.notes),
+        "embedded": indexed.embedded,
+        "notes": list(indexed.notes),
         "failed": [{"path": problem.where, "what": problem.what} for problem in report.failed],
         "problems": [str(problem) for problem in report.problems],
         "index": facts._asdict() if facts else {},

@@ -1,6 +1,7 @@
 """Make a home: a git repository of markdown files, laid out and ready.
 
 Running it again is safe: what is there stays, what is missing is added, a damaged repository is mended.
+A file that git has and this disk does not is never replaced by a template.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ import argparse
 
 from tacit.app import init_home
 from tacit.cli import output
-from tacit.cli.dispatch import home_option, json_option, quiet_option
-from tacit.store.setup import Report
+from tacit.cli.dispatch import add_home_option, add_json_option, add_quiet_option
+from tacit.home.init import InitReport
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,9 +24,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="adopt an agent's workspace: its files are found too and never written; may be repeated",
     )
-    home_option(parser)
-    json_option(parser)
-    quiet_option(parser)
+    add_home_option(parser)
+    add_json_option(parser)
+    add_quiet_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -45,16 +46,16 @@ def run(options: argparse.Namespace) -> int:
         )
         return 0
     if not options.quiet:
-        _tell(str(root), report)
-    output.problems(report.warnings)
+        _say_report(str(root), report)
+    output.print_problems(report.warnings)
     return 0
 
 
-def _tell(root: str, report: Report) -> None:
+def _say_report(root: str, report: InitReport) -> None:
     changed = report.made or report.mended or report.adopted
     output.say(f"{root} is a tacit home." if changed else f"{root} is a tacit home already; all is in place.")
-    output.table(("made", path) for path in report.made)
-    output.table(("mended", what) for what in report.mended)
-    output.table(("adopted", folder) for folder in report.adopted)
+    output.print_table(("made", path) for path in report.made)
+    output.print_table(("mended", item) for item in report.mended)
+    output.print_table(("adopted", folder) for folder in report.adopted)
     if report.made:
         output.say("\nTell it who you are in knowledge/identity/USER.md, then try: tacit status")

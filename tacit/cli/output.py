@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from tacit.cli.main import UNWRITTEN, drop_output
+from tacit.cli.streams import CANNOT_WRITE, drop_output
 
 TYPE_CHECKING = False  # as in typing, which would cost every command several milliseconds
 if TYPE_CHECKING:
@@ -18,88 +18,88 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress as RichProgress
 
-    from tacit.model.problems import Problem
+    from tacit.diagnostics import Problem
 
     Progress: TypeAlias = Callable[[int, int], None]  # done, total
 
 
 def say(text: str = "") -> None:
-    _put(safe(text))
+    _write_line(sanitize(text))
 
 
 def say_marked(text: str) -> None:
-    """What stands between ** ** is bold on a terminal."""
-    line = safe(text)
+    """Print the text; what is between ** ** is bold on a terminal."""
+    line = sanitize(text)
     if sys.stdout.isatty():
         parts = line.split("**")
-        line = "".join(f"\033[1m{part}\033[0m" if at % 2 else part for at, part in enumerate(parts))
-    _put(line)
+        line = "".join(f"\033[1m{part}\033[0m" if index % 2 else part for index, part in enumerate(parts))
+    _write_line(line)
 
 
 def warn(text: str) -> None:
-    with suppress(OSError):  # nobody can be told that nobody can be told
-        print(safe(text), file=sys.stderr)
+    with suppress(OSError):  # there is nowhere left to report it
+        print(sanitize(text), file=sys.stderr)
 
 
-def _put(line: str) -> None:
+def _write_line(line: str) -> None:
     try:
         sys.stdout.write(line + "\n")
     except BrokenPipeError:
-        raise  # no error: `entry` knows what to do
+        raise  # not an error: `entry` handles it
     except OSError as error:
         drop_output()
-        raise OSError(error.errno, f"{UNWRITTEN}: {error.strerror}") from error
+        raise OSError(error.errno, f"{CANNOT_WRITE}: {error.strerror}") from error
 
 
-def safe(text: str) -> str:
-    """The text without what could move the cursor, change colours or stop the encoder."""
-    shown = "".join(ch if ch in "\n\t" or ch.isprintable() else "\ufffd" for ch in text)
-    return shown.encode(sys.stdout.encoding or "utf-8", "replace").decode(sys.stdout.encoding or "utf-8")
+def sanitize(text: str) -> str:
+    """Replace what could move the cursor, change colours or stop the encoder."""
+    printable = "".join(ch if ch in "\n\t" or ch.isprintable() else "\ufffd" for ch in text)
+    return printable.encode(sys.stdout.encoding or "utf-8", "replace").decode(sys.stdout.encoding or "utf-8")
 
 
-def short(text: str, width: int) -> str:
+def shorten(text: str, width: int) -> str:
     """One line of at most this many characters."""
     line = "".join(ch if ch.isprintable() else "\ufffd" for ch in text[: width + 1])
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def plural(count: int, noun: str) -> str:
+def pluralize(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def dump(value: object) -> None:
-    _put(json.dumps(value, indent=2, ensure_ascii=True, default=str))
+    _write_line(json.dumps(value, indent=2, ensure_ascii=True, default=str))
 
 
-def table(rows: Iterable[Sequence[str]], indent: str = "  ") -> None:
-    """Columns as wide as their widest cell; the last one is left as it is."""
-    lines = [[safe(cell) for cell in row] for row in rows]
+def print_table(rows: Iterable[Sequence[str]], indent: str = "  ") -> None:
+    """Print columns as wide as their widest cell; the last one is not padded."""
+    lines = [[sanitize(cell) for cell in row] for row in rows]
     columns = range(max(map(len, lines), default=0))
     widths = [max((len(row[i]) for row in lines if i < len(row) - 1), default=0) for i in columns]
     for row in lines:
         cells = [cell.ljust(widths[i]) for i, cell in enumerate(row[:-1])]
-        _put((indent + "  ".join([*cells, *row[-1:]])).rstrip())
+        _write_line((indent + "  ".join([*cells, *row[-1:]])).rstrip())
 
 
-def problems(found: Iterable[Problem]) -> None:
+def print_problems(found: Iterable[Problem]) -> None:
     for problem in found:
         warn(f"{problem.level}: {problem}")
 
 
 @contextmanager
 def progress(what: str, *, quiet: bool = False) -> Iterator[Progress]:
-    """A bar on a terminal, a line now and then in a pipe, nothing when quiet. Always on stderr."""
+    """Show a bar on a terminal, a line now and then in a pipe, nothing when quiet. Always on stderr."""
     if quiet:
         yield lambda done, total: None
     elif sys.stderr.isatty():
-        with _bar() as bar:
+        with _make_bar() as bar:
             task = bar.add_task(what, total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
     else:
-        yield _lines(what)
+        yield _report_lines(what)
 
 
-def _bar() -> RichProgress:
+def _make_bar() -> RichProgress:
     from rich.console import Console  # only a terminal needs it
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -107,7 +107,7 @@ def _bar() -> RichProgress:
     return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
-def _lines(what: str) -> Progress:
+def _report_lines(label: str) -> Progress:
     import time
 
     last = time.monotonic()
@@ -116,6 +116,6 @@ def _lines(what: str) -> Progress:
         nonlocal last
         if time.monotonic() - last >= 1.0:
             last = time.monotonic()
-            warn(f"{what}: {done} of {total}")
+            warn(f"{label}: {done} of {total}")
 
     return tick

@@ -22,22 +22,22 @@ from collections.abc import Sequence
 
 from tacit.app import open_home
 from tacit.cli import output
-from tacit.cli.dispatch import home_option, json_option, words
+from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
 from tacit.errors import UsageError
-from tacit.memory.purge import Purge, carry_out, look
-from tacit.store.generated import Marked
+from tacit.provenance.generated_lines import GeneratedLine
+from tacit.provenance.purge import Purge, carry_out, inspect
 
-_SHOWN = 200  # lines
+_MAX_LINES_SHOWN = 200
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--origin", metavar="ORIGIN", type=words, required=True, help="what goes")
+    parser.add_argument("--origin", metavar="ORIGIN", type=utf8_argument, required=True, help="what goes")
     parser.add_argument("--yes", action="store_true", help="do it")
     parser.add_argument("--edited", action="store_true", help="lines that somebody changed since, too")
-    parser.add_argument("--by", metavar="NAME", type=words, help="who does it (default: the user)")
-    parser.add_argument("--why", metavar="TEXT", type=words, default="", help="kept with it")
-    home_option(parser)
-    json_option(parser)
+    parser.add_argument("--by", metavar="NAME", type=utf8_argument, help="who does it (default: the user)")
+    parser.add_argument("--why", metavar="TEXT", type=utf8_argument, default="", help="kept with it")
+    add_home_option(parser)
+    add_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -45,56 +45,58 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("Name an origin: tacit purge --origin telegram:direct:99")
     memory = open_home(options.home, recover=False)
     if options.yes:
-        by = options.by or getpass.getuser()
-        found = carry_out(memory, options.origin, by=by, why=options.why, edited=options.edited)
+        user = options.by or getpass.getuser()
+        purge = carry_out(memory, options.origin, by=user, why=options.why, edited=options.edited)
     else:
-        found = look(memory, options.origin, edited=options.edited)
+        purge = inspect(memory, options.origin, edited=options.edited)
     if options.json:
-        output.dump({**_value(found), "done": options.yes and not found.is_empty})
-    elif found.is_empty:
+        output.dump({**_purge_json(purge), "done": options.yes and not purge.is_empty})
+    elif purge.is_empty:
         output.say(
             f"Nothing here is from {options.origin!r}. Origins are session keys, session ids, transcripts,"
         )
         output.say("tool:NAME, web:DOMAIN and url:TEXT; `tacit why-known TEXT` tells where a line is from.")
     else:
-        _say(found, options)
-    return 1 if found.is_empty else 0
+        _say(purge, options)
+    return 1 if purge.is_empty else 0
 
 
-def _say(found: Purge, options: argparse.Namespace) -> None:
-    _say_lines("These lines went:" if options.yes else "These lines would go:", found.lines)
-    _say_lines("Somebody changed these since, so they stay (--edited takes them too):", found.edited)
+def _say(purge: Purge, options: argparse.Namespace) -> None:
+    _say_lines("These lines went:" if options.yes else "These lines would go:", purge.lines)
+    _say_lines("Somebody changed these since, so they stay (--edited takes them too):", purge.edited)
     rows = [
-        ("transcripts", str(len({source.partition("#")[0] for source in found.sources}))),
-        ("records", str(sum("#" in source for source in found.sources))),
-        ("notes that are empty then", str(len(found.notes))),
-        ("proposals", str(found.proposals)),
+        ("transcripts", str(len({source.partition("#")[0] for source in purge.sources}))),
+        ("records", str(sum("#" in source for source in purge.sources))),
+        ("notes that are empty then", str(len(purge.notes))),
+        ("proposals", str(purge.proposals)),
     ]
-    output.table(row for row in rows if row[1] != "0")
+    output.print_table(row for row in rows if row[1] != "0")
     if not options.yes:
-        again = " It was purged before." if found.is_named else ""
-        output.say(f"\nNothing was changed.{again} To remove all of this:\n  {_command(options)}")
+        remark = " It was purged before." if purge.is_named else ""
+        output.say(f"\nNothing was changed.{remark} To remove all of this:\n  {_confirm_command(options)}")
         return
-    if found.commit:
-        output.say(f"\nDone in {found.commit[:10]}. To take it back: tacit history undo {found.commit[:10]}")
+    if purge.commit:
+        output.say(f"\nDone in {purge.commit[:10]}. To take it back: tacit history undo {purge.commit[:10]}")
     else:
-        output.say("\nIt was purged before, and nothing of it is left.")
+        output.say(
+            "\nIt was purged before. No line that tacit made from it stands in notes, archive or drafts."
+        )
     output.say(
         "The words still stand in transcripts and in the history. To remove them too: tacit forget --help"
     )
 
 
-def _say_lines(title: str, lines: Sequence[Marked]) -> None:
+def _say_lines(title: str, lines: Sequence[GeneratedLine]) -> None:
     if not lines:
         return
     output.say(title)
-    for one in lines[:_SHOWN]:
-        output.say(f"  {one.path}:{one.number}  {output.short(one.text.strip(), 90)}")
-    if len(lines) > _SHOWN:
-        output.say(f"  and {output.plural(len(lines) - _SHOWN, 'more line')}")
+    for line in lines[:_MAX_LINES_SHOWN]:
+        output.say(f"  {line.path}:{line.number}  {output.shorten(line.text.strip(), 90)}")
+    if len(lines) > _MAX_LINES_SHOWN:
+        output.say(f"  and {output.pluralize(len(lines) - _MAX_LINES_SHOWN, 'more line')}")
 
 
-def _command(options: argparse.Namespace) -> str:
+def _confirm_command(options: argparse.Namespace) -> str:
     parts = ["tacit", "purge", "--origin", options.origin]
     for name in ("by", "why", "home"):
         if getattr(options, name):
@@ -102,25 +104,25 @@ def _command(options: argparse.Namespace) -> str:
     return shlex.join([*parts, *(["--edited"] if options.edited else []), "--yes"])
 
 
-def _value(found: Purge) -> dict[str, object]:
+def _purge_json(purge: Purge) -> dict[str, object]:
     return {
-        "origin": found.origin,
-        "sources": list(found.sources),
-        "lines": [_line(one) for one in found.lines],
-        "edited": [_line(one) for one in found.edited],
-        "notes": list(found.notes),
-        "proposals": found.proposals,
-        "purged_before": found.is_named,
-        "commit": found.commit or None,
+        "origin": purge.origin,
+        "sources": list(purge.sources),
+        "lines": [_line_json(line) for line in purge.lines],
+        "edited": [_line_json(line) for line in purge.edited],
+        "notes": list(purge.notes),
+        "proposals": purge.proposals,
+        "purged_before": purge.is_named,
+        "commit": purge.commit or None,
     }
 
 
-def _line(one: Marked) -> dict[str, object]:
-    mark = one.mark
+def _line_json(line: GeneratedLine) -> dict[str, object]:
+    mark = line.mark
     return {
-        "path": one.path,
-        "line": one.number,
-        "text": one.text,
+        "path": line.path,
+        "line": line.number,
+        "text": line.text,
         "extractor": mark.extractor,
         "trust": mark.trust,
         "sources": list(mark.sources),

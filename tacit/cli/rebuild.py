@@ -15,34 +15,34 @@ import argparse
 
 from tacit.app import open_home
 from tacit.cli import output
-from tacit.cli.dispatch import home_option, json_option, quiet_option, words
+from tacit.cli.dispatch import add_home_option, add_json_option, add_quiet_option, utf8_argument
 from tacit.errors import UsageError
 from tacit.memory import Memory
-from tacit.memory.rebuilding import Rebuilt, rebuild
-from tacit.store.rebuilds import existing, rebuilds
-from tacit.ways import way_of_learning
+from tacit.rebuild.options import setup_from_options
+from tacit.rebuild.service import RebuildResult, rebuild
+from tacit.rebuild.store import find_rebuild, list_rebuilds
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--name", type=words, metavar="NAME", help="of the rebuild, such as v2")
-    what.add_argument("--list", action="store_true", help="the rebuilds that are there")
-    what.add_argument(
-        "--drop", type=words, metavar="NAME", help="remove one: branch, files and recorded answers"
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--name", type=utf8_argument, metavar="NAME", help="of the rebuild, such as v2")
+    action.add_argument("--list", action="store_true", help="the rebuilds that are there")
+    action.add_argument(
+        "--drop", type=utf8_argument, metavar="NAME", help="remove one: branch, files and recorded answers"
     )
     parser.add_argument(
         "--extractors",
-        type=words,
+        type=utf8_argument,
         default="",
         metavar="A,B",
         help="learn only these anew; all other lines stay, and no summaries are made",
     )
     parser.add_argument(
-        "--model", type=words, metavar="NAME", help="instead of lifecycle.model; `rules`: no model"
+        "--model", type=utf8_argument, metavar="NAME", help="instead of lifecycle.model; `rules`: no model"
     )
-    home_option(parser)
-    json_option(parser)
-    quiet_option(parser)
+    add_home_option(parser)
+    add_json_option(parser)
+    add_quiet_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     if options.list:
         return _list(memory, options)
     if options.drop:
-        place = existing(memory.home, memory.git, options.drop)
+        place = find_rebuild(memory.home, memory.git, options.drop)
         with place.locked():
             place.drop()
         output.say(f"removed {place.name} and the branch {place.branch}")
@@ -58,59 +58,63 @@ def run(options: argparse.Namespace) -> int:
     names = [name.strip() for name in options.extractors.split(",") if name.strip()]
     if options.extractors and not names:
         raise UsageError("--extractors names none. Write for example: --extractors decisions,facts")
-    how = way_of_learning(memory, options.name, names, options.model)
+    method = setup_from_options(memory, options.name, names, options.model)
     with output.progress("learning", quiet=options.quiet or options.json) as tick:
-        done = rebuild(memory, options.name, how, tick)
+        rebuilt = rebuild(memory, options.name, method, tick)
     if options.json:
-        output.dump(_value(done))
+        output.dump(_rebuilt_json(rebuilt))
     elif not options.quiet:
-        _say(memory, done)
-    for why in done.failed:
-        output.warn(f"warning: left out, because no good answer came: {why}")
-    return 1 if done.failed else 0
+        _say(memory, rebuilt)
+    for reason in rebuilt.failed:
+        output.warn(f"warning: left out, because no good answer came: {reason}")
+    return 1 if rebuilt.failed else 0
 
 
-def _value(done: Rebuilt) -> dict[str, object]:
-    return {name: getattr(done, name) for name in Rebuilt.__slots__}
+def _rebuilt_json(rebuilt: RebuildResult) -> dict[str, object]:
+    return {name: getattr(rebuilt, name) for name in RebuildResult.__slots__}
 
 
-def _say(memory: Memory, done: Rebuilt) -> None:
-    if done.was_done:
-        output.say(f"{done.name} is up to date: {output.plural(done.conversations, 'conversation')}")
+def _say(memory: Memory, rebuilt: RebuildResult) -> None:
+    if rebuilt.was_done:
+        output.say(f"{rebuilt.name} is up to date: {output.pluralize(rebuilt.conversations, 'conversation')}")
     else:
-        again = f", {done.resumed} of them before" if done.resumed else ""
-        output.say(f"learned anew from {output.plural(done.conversations, 'conversation')}{again}")
-    if done.left_out:
-        output.say(f"left out {output.plural(done.left_out, 'line')} that somebody had taken out or changed")
-    changed = memory.git.changed_between(done.base, done.commit)
-    output.say(f"{done.branch} at {done.commit[:10]} differs in {output.plural(len(changed), 'note')}")
-    output.say(f"  files     {memory.home.private / 'rebuilds' / done.name / 'home'}")
-    output.say(f"  compare   tacit compare {memory.config.git.branch} {done.name} --questions FILE")
-    output.say(f"  adopt     tacit adopt-branch {done.name}")
+        again = f", {rebuilt.resumed} of them before" if rebuilt.resumed else ""
+        output.say(f"learned anew from {output.pluralize(rebuilt.conversations, 'conversation')}{again}")
+    if rebuilt.left_out:
+        output.say(
+            f"left out {output.pluralize(rebuilt.left_out, 'line')} that somebody had taken out or changed"
+        )
+    changed = memory.git.changed_between(rebuilt.base, rebuilt.commit)
+    output.say(
+        f"{rebuilt.branch} at {rebuilt.commit[:10]} differs in {output.pluralize(len(changed), 'note')}"
+    )
+    output.say(f"  files     {memory.home.private / 'rebuilds' / rebuilt.name / 'home'}")
+    output.say(f"  compare   tacit compare {memory.config.git.branch} {rebuilt.name} --questions FILE")
+    output.say(f"  adopt     tacit adopt-branch {rebuilt.name}")
 
 
 def _list(memory: Memory, options: argparse.Namespace) -> int:
-    found = [(one, one.state()) for one in rebuilds(memory.home, memory.git)]
+    states = [(place, place.state()) for place in list_rebuilds(memory.home, memory.git)]
     head = memory.git.head()
     rows = [
         (
-            one.name,
-            _state(state.done, state.base == head),
-            ", ".join(dict.fromkeys(m for _, m in state.settings.models)) or "rules",
+            place.name,
+            _describe_state(state.done, state.base == head),
+            ", ".join(dict.fromkeys(model for _, model in state.settings.models)) or "rules",
         )
-        for one, state in found
+        for place, state in states
         if state is not None
     ]
     if options.json:
         output.dump([dict(zip(("name", "state", "model"), row, strict=True)) for row in rows])
     elif rows:
-        output.table(rows)
+        output.print_table(rows)
     else:
         output.say("There is none. Make one with: tacit rebuild --name v2")
     return 0
 
 
-def _state(done: bool, is_current: bool) -> str:
-    if not done:
+def _describe_state(is_done: bool, is_current: bool) -> str:
+    if not is_done:
         return "not finished"
     return "done" if is_current else "done, and the home has moved on"

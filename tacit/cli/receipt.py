@@ -1,4 +1,4 @@
-"""A receipt in words: one turn with its budget, a list of turns, one block with all that is known of it."""
+"""Render receipts as text: one turn with its budget, a list of turns, or one block in full."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from typing import NamedTuple, TypeAlias
 
 from tacit.cli.lines import (
     Line,
-    Piece,
-    cells_of,
-    clipped,
-    clipped_left,
-    folded,
-    hanging,
+    StyledText,
+    clip,
+    clip_left,
+    count_cells,
+    fold_parts,
     one_line,
-    padded,
-    wrapped,
+    pad,
+    wrap_beside,
+    wrap_styled,
 )
-from tacit.cli.output import plural
-from tacit.model.context import SLOTS, Dropped, Notice, Receipt, Section
+from tacit.cli.output import pluralize
+from tacit.context.model import SLOTS, Dropped, Notice, Receipt, Section
 
-Block: TypeAlias = Section | Dropped
+ReceiptBlock: TypeAlias = Section | Dropped
 
-_BEST = 3  # dropped blocks shown of each kind
-_BAR = 60
+_MAX_DROPPED_SHOWN = 3  # of each kind
+_MAX_BAR_CELLS = 60
 
 
-def explained(receipt: Receipt, width: int) -> Iterator[Line]:
-    """What a person is told of a receipt, as lines of at most this width."""
-    yield [Piece(clipped(_title_of(receipt), width), "bold")]
+def render_receipt(receipt: Receipt, width: int) -> Iterator[Line]:
+    """Render a receipt for people, as lines of at most this width."""
+    yield [StyledText(clip(_title_of(receipt), width), "bold")]
     yield from _head(receipt, width)
     yield []
     yield from _bar(receipt, width)
-    if told := list(_told(receipt, width)):
+    if notices := list(_notice_lines(receipt, width)):
         yield []
-        yield from told
+        yield from notices
     yield []
     yield from _tables(receipt, width)
     yield []
     yield from _timings(receipt, width)
     hint = "More: tacit why --block PART, tacit why --not FILE"
-    yield [Piece(clipped(hint, width), "dim")]
+    yield [StyledText(clip(hint, width), "dim")]
 
 
 def _title_of(receipt: Receipt) -> str:
@@ -54,7 +54,7 @@ def _title_of(receipt: Receipt) -> str:
 def _head(receipt: Receipt, width: int) -> Iterator[Line]:
     share = f" ({receipt.tokens / receipt.budget:.0%})" if receipt.budget else ""
     facts = [
-        _moment(receipt.at),
+        _format_time(receipt.at),
         receipt.session_type,
         f"{receipt.tokens:,} of {receipt.budget:,} tokens{share}",
         f"agent {receipt.agent}" if receipt.agent else "",
@@ -62,21 +62,21 @@ def _head(receipt: Receipt, width: int) -> Iterator[Line]:
         f"rule {receipt.rule}" if receipt.rule else "",
         f"receipt {receipt.id}",
     ]
-    yield from folded(filter(None, facts), "  ", width)
+    yield from fold_parts(filter(None, facts), "  ", width)
     if receipt.host_tokens is not None:
-        told = f"{receipt.tokens:,} tokens, where the host by itself would load {receipt.host_tokens:,}"
-        yield [Piece(clipped(told, width))]
+        comparison = f"{receipt.tokens:,} tokens, where the host by itself would load {receipt.host_tokens:,}"
+        yield [StyledText(clip(comparison, width))]
     if receipt.past:
-        yield [Piece(clipped(f"Compiled from the past: commit {receipt.past}", width))]
+        yield [StyledText(clip(f"Compiled from the past: commit {receipt.past}", width))]
     if receipt.trial:
-        yield [Piece(clipped("Asked for by hand; it counts as no turn of a session.", width))]
+        yield [StyledText(clip("Asked for by hand; it counts as no turn of a session.", width))]
 
 
-def _moment(at: str) -> str:
+def _format_time(timestamp: str) -> str:
     try:
-        return datetime.fromisoformat(at).strftime("%Y-%m-%d %H:%M")
+        return datetime.fromisoformat(timestamp).strftime("%Y-%m-%d %H:%M")
     except ValueError:
-        return at
+        return timestamp
 
 
 # The bar
@@ -112,48 +112,51 @@ def _letter(slot: str) -> str:
 
 
 def _bar(receipt: Receipt, width: int) -> Iterator[Line]:
-    used = _used(receipt)
-    cells = min(_BAR, width - 2)
+    used = _used_tokens(receipt)
+    cells = min(_MAX_BAR_CELLS, width - 2)
     bar = [
-        Piece(_letter(slot) * count, _STYLES.get(slot, "")) for slot, count in _cells(used, receipt, cells)
+        StyledText(_letter(slot) * count, _STYLES.get(slot, ""))
+        for slot, count in _allocate_cells(used, receipt, cells)
     ]
     free = cells - sum(len(piece.text) for piece in bar)
-    yield [Piece("["), *bar, Piece("." * free, "dim"), Piece("]")]
-    legend = [f"{_letter(slot)} {slot} {_of_slot(receipt, slot, tokens)}" for slot, tokens in used.items()]
+    yield [StyledText("["), *bar, StyledText("." * free, "dim"), StyledText("]")]
+    legend = [
+        f"{_letter(slot)} {slot} {_format_usage(receipt, slot, tokens)}" for slot, tokens in used.items()
+    ]
     legend.append(f". free {max(0, receipt.budget - receipt.tokens):,}")
-    yield from folded(legend, "   ", width, " ")
+    yield from fold_parts(legend, "   ", width, " ")
 
 
-def _used(receipt: Receipt) -> dict[str, int]:
-    """Tokens of each slot that has any, in the order of the prompt."""
-    found: dict[str, int] = {}
+def _used_tokens(receipt: Receipt) -> dict[str, int]:
+    """Tokens used per slot, in prompt order; empty slots are left out."""
+    tokens: dict[str, int] = {}
     for section in receipt.sections:
-        found[section.slot] = found.get(section.slot, 0) + section.tokens
-    found |= {slot: used for slot, (used, _) in receipt.slots.items() if used}
-    order = [*(slot for slot in SLOTS if slot in found), *(slot for slot in found if slot not in SLOTS)]
-    return {slot: found[slot] for slot in order if found[slot] > 0}
+        tokens[section.slot] = tokens.get(section.slot, 0) + section.tokens
+    tokens |= {slot: used for slot, (used, _) in receipt.slots.items() if used}
+    order = [*(slot for slot in SLOTS if slot in tokens), *(slot for slot in tokens if slot not in SLOTS)]
+    return {slot: tokens[slot] for slot in order if tokens[slot] > 0}
 
 
-def _of_slot(receipt: Receipt, slot: str, used: int) -> str:
-    """The most it may have is told where it is nearly reached, and where others might share it."""
-    _, most = receipt.slots.get(slot, (0, 0))
-    nearly = most < receipt.budget and used >= 0.9 * most > 0
-    return f"{used:,} of {most:,}" if nearly else f"{used:,}"
+def _format_usage(receipt: Receipt, slot: str, used: int) -> str:
+    """Name the slot's limit when it is nearly reached and lower than the whole budget."""
+    _, limit = receipt.slots.get(slot, (0, 0))
+    nearly = limit < receipt.budget and used >= 0.9 * limit > 0
+    return f"{used:,} of {limit:,}" if nearly else f"{used:,}"
 
 
-def _cells(used: Mapping[str, int], receipt: Receipt, cells: int) -> list[tuple[str, int]]:
-    """So many cells for each slot: one at least, and never more in all than there are."""
-    whole = max(receipt.budget, sum(used.values()), 1)
-    counts = {slot: max(1, round(tokens * cells / whole)) for slot, tokens in used.items()}
+def _allocate_cells(used: Mapping[str, int], receipt: Receipt, cells: int) -> list[tuple[str, int]]:
+    """Give each slot its share of the bar: at least one cell each, and no more than `cells` in all."""
+    total = max(receipt.budget, sum(used.values()), 1)
+    counts = {slot: max(1, round(tokens * cells / total)) for slot, tokens in used.items()}
     while sum(counts.values()) > cells and max(counts.values()) > 1:
         largest = max(counts, key=lambda slot: counts[slot])
         counts[largest] -= 1
     return list(counts.items())
 
 
-# What the turn went on without
+# Notices
 
-SKIPPED = {
+SKIP_REASONS = {
     "empty": "the message is empty",
     "heartbeat": "it is a heartbeat",
     "command": "it is a command of the host",
@@ -172,16 +175,16 @@ SKIPPED = {
 }
 
 
-def _told(receipt: Receipt, width: int) -> Iterator[Line]:
+def _notice_lines(receipt: Receipt, width: int) -> Iterator[Line]:
     if receipt.skipped:
-        yield from wrapped(f"Nothing was looked up: {why_skipped(receipt)}.", width, "yellow")
+        yield from wrap_styled(f"Nothing was looked up: {why_skipped(receipt)}.", width, "yellow")
     for notice in other_notices(receipt):
-        yield from wrapped(f"{notice.code}: {one_line(notice.text)}", width, "yellow")
+        yield from wrap_styled(f"{notice.code}: {one_line(notice.text)}", width, "yellow")
 
 
 def why_skipped(receipt: Receipt) -> str:
-    said = next((notice.text for notice in receipt.notices if notice.code == receipt.skipped), "")
-    return (one_line(said) or SKIPPED.get(receipt.skipped, receipt.skipped)).rstrip(".")
+    text = next((notice.text for notice in receipt.notices if notice.code == receipt.skipped), "")
+    return (one_line(text) or SKIP_REASONS.get(receipt.skipped, receipt.skipped)).rstrip(".")
 
 
 def other_notices(receipt: Receipt) -> list[Notice]:
@@ -190,9 +193,9 @@ def other_notices(receipt: Receipt) -> list[Notice]:
 
 # The tables
 
-# In the order in which they are shown: first what came nearest.
-_TALK = re.compile(r"raw/conversations/(\d{4})/(\d\d)/(\d\d)/(\d\d)(\d\d)-[^/]*:(\d+)")
-_CODES = {
+_TRANSCRIPT_LINE = re.compile(r"raw/conversations/(\d{4})/(\d\d)/(\d\d)/(\d\d)(\d\d)-[^/]*:(\d+)")
+# In display order: the nearest misses first.
+_DROP_TITLES = {
     "budget": "no room left in the budget",
     "slot": "no room left in its slot",
     "characters": "more characters than passages may have",
@@ -213,46 +216,48 @@ _CODES = {
 
 
 def _tables(receipt: Receipt, width: int) -> Iterator[Line]:
-    groups = _grouped(receipt)
-    shown: list[Block] = [block for group in groups.values() for block in _best(group)]
+    groups = _group_dropped(receipt)
+    shown: list[ReceiptBlock] = [block for group in groups.values() for block in _best_dropped(group)]
     columns = _columns([*receipt.sections, *shown], width)
-    yield [Piece(f"In the prompt: {len(receipt.sections)}", "bold")]
+    yield [StyledText(f"In the prompt: {len(receipt.sections)}", "bold")]
     if receipt.sections:
-        yield [Piece(columns.line("", "tokens", "rel.", "source", "why"), "dim")]
+        yield [StyledText(columns.line("", "tokens", "rel.", "source", "why"), "dim")]
     yield from _rows(receipt.sections, columns)
     if not groups:
         return
     total = len(receipt.dropped) + sum(receipt.unlisted.values())
     yield []
-    yield [Piece(f"Not in the prompt: {total:,}", "bold")]
+    yield [StyledText(f"Not in the prompt: {total:,}", "bold")]
     for code, group in groups.items():
         count = len(group) + receipt.unlisted.get(code, 0)
-        yield [Piece(clipped(f"  {_title(code)} ({count:,}):", width))]
-        yield from _rows(_best(group), columns, "dim")
-        if (more := count - len(_best(group))) and group:
-            yield [Piece(columns.line("", "", "", f"and {more:,} more", ""), "dim")]
+        yield [StyledText(clip(f"  {_title(code)} ({count:,}):", width))]
+        yield from _rows(_best_dropped(group), columns, "dim")
+        if (hidden := count - len(_best_dropped(group))) and group:
+            yield [StyledText(columns.line("", "", "", f"and {hidden:,} more", ""), "dim")]
 
 
-def _grouped(receipt: Receipt) -> dict[str, list[Dropped]]:
+def _group_dropped(receipt: Receipt) -> dict[str, list[Dropped]]:
     groups: dict[str, list[Dropped]] = {code: [] for code in receipt.unlisted}
     for block in receipt.dropped:
         groups.setdefault(_kind(block), []).append(block)
-    order = list(_CODES)
+    order = list(_DROP_TITLES)
     ranked = sorted(groups, key=lambda code: order.index(code) if code in order else len(order))
     return {code: groups[code] for code in ranked}
 
 
 def _kind(block: Dropped) -> str:
-    """The code; passages and topics have a gate each."""
+    """The drop code. Chunks and topics share the code `gate`, so topics get one of their own."""
     return "asleep" if (block.code, block.slot) == ("gate", "topics") else block.code
 
 
 def _title(kind: str) -> str:
-    return _CODES.get(kind, kind)
+    return _DROP_TITLES.get(kind, kind)
 
 
-def _best(group: Sequence[Dropped]) -> list[Dropped]:
-    return sorted(group, key=lambda block: -1.0 if block.score is None else block.score, reverse=True)[:_BEST]
+def _best_dropped(group: Sequence[Dropped]) -> list[Dropped]:
+    return sorted(group, key=lambda block: -1.0 if block.score is None else block.score, reverse=True)[
+        :_MAX_DROPPED_SHOWN
+    ]
 
 
 class _Columns(NamedTuple):
@@ -260,46 +265,53 @@ class _Columns(NamedTuple):
     why: int
 
     def line(self, letter: str, tokens: str, relevance: str, source: str, why: str) -> str:
-        source = padded(clipped_left(source, self.source), self.source)
-        return f"  {letter:<1} {tokens:>6}  {relevance:>4}  {source}  {clipped(why, self.why)}".rstrip()
+        source = pad(clip_left(source, self.source), self.source)
+        return f"  {letter:<1} {tokens:>6}  {relevance:>4}  {source}  {clip(why, self.why)}".rstrip()
 
 
-def _columns(blocks: Sequence[Block], width: int) -> _Columns:
+def _columns(blocks: Sequence[ReceiptBlock], width: int) -> _Columns:
     """Sources get what they need, up to half of the line."""
     rest = width - len("  K 123456  0.12    ")
-    source = min(max([6, *(cells_of(_place(block)) for block in blocks)]), max(24, rest // 2))
+    source = min(max([6, *(count_cells(_source_of(block)) for block in blocks)]), max(24, rest // 2))
     return _Columns(source, rest - source)
 
 
-def _rows(blocks: Iterable[Block], columns: _Columns, style: str = "") -> Iterator[Line]:
-    above = ""
+def _rows(blocks: Iterable[ReceiptBlock], columns: _Columns, style: str = "") -> Iterator[Line]:
+    previous_reason = ""
     for block in blocks:
-        why = _few_words(block)
-        cells = (_letter(block.slot), _tokens(block.tokens), _score(block.score), _place(block))
-        line = columns.line(*cells, "" if why == above and isinstance(block, Dropped) else why)
-        above = why
+        reason = _short_reason(block)
+        cells = (
+            _letter(block.slot),
+            _format_tokens(block.tokens),
+            _format_score(block.score),
+            _source_of(block),
+        )
+        line = columns.line(
+            *cells, "" if reason == previous_reason and isinstance(block, Dropped) else reason
+        )
+        previous_reason = reason
         colour = style or _STYLES.get(block.slot, "")
-        yield [Piece(line[:2]), Piece(line[2:3], colour), Piece(line[3:], style)]
+        yield [StyledText(line[:2]), StyledText(line[2:3], colour), StyledText(line[3:], style)]
 
 
-def _few_words(block: Block) -> str:
+def _short_reason(block: ReceiptBlock) -> str:
     cut = f"shortened: {block.shortened}; " if isinstance(block, Section) and block.shortened else ""
     return cut + one_line(block.reason)
 
 
-def _place(block: Block) -> str:
-    talk = _TALK.fullmatch(block.source)
-    if talk:  # as the prompt names it: the slug of a transcript is long and says little
-        year, month, day, hour, minute, line = talk.groups()
+def _source_of(block: ReceiptBlock) -> str:
+    match = _TRANSCRIPT_LINE.fullmatch(block.source)
+    if match:  # as the prompt names it: the slug of a transcript is long and says little
+        year, month, day, hour, minute, line = match.groups()
         return f"{year}-{month}-{day} {hour}:{minute} line {line}"
     return one_line(block.source or block.label)
 
 
-def _tokens(tokens: int | None) -> str:
+def _format_tokens(tokens: int | None) -> str:
     return "" if tokens is None else f"{tokens:,}"
 
 
-def _score(score: float | None) -> str:
+def _format_score(score: float | None) -> str:
     return "" if score is None else f"{score:.2f}"
 
 
@@ -308,33 +320,35 @@ def _timings(receipt: Receipt, width: int) -> Iterator[Line]:
     total = steps.pop("total", sum(steps.values()))
     if not receipt.timings_ms:
         return
-    parts = [f"{name} {_ms(took)}" for name, took in steps.items()]
-    yield from folded([f"Took {_ms(total)} ms" + (":" if parts else ""), *parts], "  ", width, style="dim")
+    parts = [f"{name} {_format_ms(duration)}" for name, duration in steps.items()]
+    yield from fold_parts(
+        [f"Took {_format_ms(total)} ms" + (":" if parts else ""), *parts], "  ", width, style="dim"
+    )
 
 
-def _ms(milliseconds: float) -> str:
+def _format_ms(milliseconds: float) -> str:
     return f"{milliseconds:.0f}" if milliseconds >= 10 else f"{milliseconds:.1f}"
 
 
 # The list
 
 
-def listed(found: Sequence[Receipt], width: int) -> Iterator[Line]:
+def render_receipt_list(found: Sequence[Receipt], width: int) -> Iterator[Line]:
     rows = [
         (
             receipt.id,
-            _moment(receipt.at),
+            _format_time(receipt.at),
             receipt.session_type,
             f"{receipt.tokens:,} of {receipt.budget:,}",
             _outcome(receipt),
         )
         for receipt in found
     ]
-    widths = [max(map(cells_of, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(count_cells, column)) for column in zip(*rows, strict=True)]
     for receipt, row in zip(found, rows, strict=True):
-        cells = "  ".join(padded(cell, wide) for cell, wide in zip(row, widths, strict=True))
+        cells = "  ".join(pad(cell, wide) for cell, wide in zip(row, widths, strict=True))
         about = "(bootstrap)" if receipt.lane == "bootstrap" else one_line(receipt.message)
-        yield [Piece(clipped(f"{cells}  {about}", width))]
+        yield [StyledText(clip(f"{cells}  {about}", width))]
 
 
 def _outcome(receipt: Receipt) -> str:
@@ -348,88 +362,89 @@ def _outcome(receipt: Receipt) -> str:
 # One block
 
 
-def is_about(block: Block, part: str) -> bool:
+def is_about(block: ReceiptBlock, part: str) -> bool:
     wanted = part.casefold()
     return wanted in block.label.casefold() or wanted in block.source.casefold()
 
 
-def blocks_of(receipt: Receipt) -> list[Block]:
+def blocks_of(receipt: Receipt) -> list[ReceiptBlock]:
     return [*receipt.sections, *receipt.dropped]
 
 
-def path_of(block: Block) -> str:
-    """The source without its line."""
+def path_of(block: ReceiptBlock) -> str:
+    """The path of the source, without its line number."""
     path, colon, line = block.source.rpartition(":")
     return path if colon and line.replace("-", "").isdecimal() else block.source
 
 
-def separated(parts: Iterable[Iterable[Line]]) -> Iterator[Line]:
-    for at, part in enumerate(parts):
-        if at:
+def separate_blocks(parts: Iterable[Iterable[Line]]) -> Iterator[Line]:
+    for index, part in enumerate(parts):
+        if index:
             yield []
         yield from part
 
 
-def details(receipt: Receipt, block: Block, width: int) -> Iterator[Line]:
-    yield [Piece(clipped(one_line(block.label), width), "bold")]
+def render_block(receipt: Receipt, block: ReceiptBlock, width: int) -> Iterator[Line]:
+    yield [StyledText(clip(one_line(block.label), width), "bold")]
     for name, text in _facts_of(receipt, block):
         if text:
-            yield from hanging(Piece(f"  {name:<9}  ", "dim"), text, width)
+            yield from wrap_beside(StyledText(f"  {name:<9}  ", "dim"), text, width)
 
 
-def _facts_of(receipt: Receipt, block: Block) -> Iterator[tuple[str, str]]:
+def _facts_of(receipt: Receipt, block: ReceiptBlock) -> Iterator[tuple[str, str]]:
     if isinstance(block, Section):
         yield "verdict", f"in the prompt, slot {block.slot}"
     else:
         yield "verdict", f"not in the prompt: {_title(_kind(block))}"
     yield "because", block.reason
     yield "source", block.source
-    yield "tokens", _tokens(block.tokens)
-    yield "relevance", _score(block.score)
+    yield "tokens", _format_tokens(block.tokens)
+    yield "relevance", _format_score(block.score)
     yield "channels", ", ".join(f"{name} {value:g}" for name, value in block.channels.items())
     if isinstance(block, Section):
         yield "day", block.day
         yield "shortened", block.shortened
         yield "digest", block.digest
     else:
-        yield "needed", needed(receipt, block)
+        yield "needed", inclusion_hint(receipt, block)
 
 
-def needed(receipt: Receipt, block: Dropped) -> str:
-    """What would have brought it in."""
+def inclusion_hint(receipt: Receipt, block: Dropped) -> str:
+    """What would have brought the block into the prompt."""
     kind = _kind(block)
-    return _RECKONED[kind](receipt, block) if kind in _RECKONED else _NEEDED.get(kind, "")
+    return _COMPUTED_HINTS[kind](receipt, block) if kind in _COMPUTED_HINTS else _FIXED_HINTS.get(kind, "")
 
 
-def _relevance_needed(receipt: Receipt, block: Dropped) -> str:
+def _relevance_hint(receipt: Receipt, block: Dropped) -> str:
     scores = [part.score for part in receipt.sections if part.slot == block.slot and part.score is not None]
     return "more relevance" + (f": the least that came in has {min(scores):.2f}" if scores else "")
 
 
-def _budget_needed(receipt: Receipt, block: Dropped) -> str:
+def _budget_hint(receipt: Receipt, block: Dropped) -> str:
     free = max(0, receipt.budget - receipt.tokens)
-    return f"{_some_tokens(block)} of the budget of {receipt.budget:,}; {free:,} were left in the end"
+    return f"{_describe_room(block)} of the budget of {receipt.budget:,}; {free:,} were left in the end"
 
 
-def _slot_needed(receipt: Receipt, block: Dropped) -> str:
+def _slot_hint(receipt: Receipt, block: Dropped) -> str:
     if block.slot not in receipt.slots:
-        return f"{_some_tokens(block)} in its slot, {block.slot}"
-    used, most = receipt.slots[block.slot]
+        return f"{_describe_room(block)} in its slot, {block.slot}"
+    used, limit = receipt.slots[block.slot]
     return (
-        f"{_some_tokens(block)} in its slot, {block.slot}, which had {max(0, most - used):,} left of {most:,}"
+        f"{_describe_room(block)} in its slot, {block.slot}, "
+        f"which had {max(0, limit - used):,} left of {limit:,}"
     )
 
 
-def _some_tokens(block: Dropped) -> str:
-    return "room" if block.tokens is None else plural(block.tokens, "token")
+def _describe_room(block: Dropped) -> str:
+    return "room" if block.tokens is None else pluralize(block.tokens, "token")
 
 
-_RECKONED: Mapping[str, Callable[[Receipt, Dropped], str]] = {
-    "gate": _relevance_needed,
-    "budget": _budget_needed,
-    "slot": _slot_needed,
+_COMPUTED_HINTS: Mapping[str, Callable[[Receipt, Dropped], str]] = {
+    "gate": _relevance_hint,
+    "budget": _budget_hint,
+    "slot": _slot_hint,
 }
-_NEEDED = {
+_FIXED_HINTS = {
     "characters": "a higher context_compiler.max_injected_chars, or a budget of the turn's own",
     "far": "a budget of the turn's own: then room that is left is filled",
     "repeated": "another text: the session has this one",

@@ -6,20 +6,21 @@ import argparse
 import os
 import sys
 
+from tacit.cli.commands import COMMANDS
 from tacit.cli.dispatch import parser_for
-from tacit.cli.main import COMMANDS, overview
+from tacit.cli.main import overview
 
 
 def reference() -> str:
-    os.environ["COLUMNS"] = "100"  # argparse folds to the terminal, and this page must not depend on one
+    os.environ["COLUMNS"] = "100"  # argparse wraps to the terminal, on which this page must not depend
     parts = ["# Command line\n\nMade by `make docs`; do not edit.\n", f"```\n{overview()}\n```\n"]
     for name in COMMANDS:
         parts.append(f"## tacit {name}\n\n```\n{parser_for(name).format_help()}```\n")
-        parts += [f"### {sub.prog}\n\n```\n{sub.format_help()}```\n" for sub in _below(parser_for(name))]
+        parts += [f"### {sub.prog}\n\n```\n{sub.format_help()}```\n" for sub in _subparsers(parser_for(name))]
     return "\n".join(parts)
 
 
-def _below(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+def _subparsers(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
     choices = [action.choices for action in parser._get_positional_actions()]  # noqa: SLF001 - no public way
     return [sub for group in choices if isinstance(group, dict) for sub in group.values()]
 

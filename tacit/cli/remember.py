@@ -4,7 +4,9 @@
     tacit remember --to memory "We fire at 1,215 degrees."          in MEMORY.md
     tacit remember --to knowledge/people/vera.md "Likes moss."      in a note
 
-The line is added under the heading Remembered; what is there already is not added again.
+The line is added under the heading Remembered; what is there already is not added again. A note that others
+can read (audience group or anyone) gets your words only with --shared; otherwise they go into a note beside
+it that is yours alone.
 """
 
 from __future__ import annotations
@@ -12,24 +14,26 @@ from __future__ import annotations
 import argparse
 
 from tacit.cli import output
-from tacit.cli.dispatch import home_option, json_option, words
+from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
 from tacit.client import connect
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("text", type=words, nargs="+", help="one sentence")
+    parser.add_argument("text", type=utf8_argument, nargs="+", help="one sentence")
     parser.add_argument(
-        "--to", type=words, default="journal", metavar="PLACE", help="journal, memory, a note"
+        "--to", type=utf8_argument, default="journal", metavar="PLACE", help="journal, memory, a note"
     )
-    home_option(parser)
-    json_option(parser)
+    parser.add_argument("--shared", action="store_true", help="others may read it: add it to that very note")
+    add_home_option(parser)
+    add_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     with connect(options.home, warn=output.warn, recover=False) as client:
-        done = client.remember(" ".join(options.text), options.to, session_key=None)
+        text = " ".join(options.text)
+        result = client.remember(text, options.to, session_key=None, shared=options.shared)
     if options.json:
-        output.dump(done._asdict())
+        output.dump(result._asdict())
     else:
-        output.say(done.said)
+        output.say(result.said)
     return 0

@@ -20,12 +20,13 @@ from dataclasses import asdict
 
 from tacit.app import open_home
 from tacit.cli import output
-from tacit.cli.dispatch import home_option, json_option, quiet_option
+from tacit.cli.dispatch import add_home_option, add_json_option, add_quiet_option
+from tacit.condense.service import CondenseResult, condense, due_periods, prune_is_due
 from tacit.errors import Busy, TacitError
-from tacit.memory import Memory, Worked, reviewing
-from tacit.memory.condensing import Summed, condense, due_periods, prune_is_due
-from tacit.memory.learning import Learnt, Would, learn_pending, would_learn
-from tacit.model.review import Draft
+from tacit.learn.service import LearnPreview, LearnResult, learn_pending, preview_learning
+from tacit.memory import Memory, Worked
+from tacit.review import service
+from tacit.review.model import Draft
 
 WORK = ("commit", "extract", "condense", "prune", "archive", "all")
 
@@ -38,9 +39,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="commit only if lifecycle.commit_interval_minutes have passed, the rest by its schedule",
     )
-    home_option(parser)
-    json_option(parser)
-    quiet_option(parser)
+    add_home_option(parser)
+    add_json_option(parser)
+    add_quiet_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -48,113 +49,116 @@ def run(options: argparse.Namespace) -> int:
     if options.dry_run:
         return _dry_run(memory, options)
     if options.what == "commit" and options.if_due and not memory.commit_due():
-        return _tell(memory, memory.recover(), options)
+        return _report(memory, memory.recover(), options)
     try:
-        return _tell(memory, _worked(memory, options), options)
+        return _report(memory, _do_work(memory, options), options)
     except Busy:
         if not options.if_due:
             raise
-        return 0  # cron comes again, and whoever is at it does the same
+        return 0  # cron tries again, and the process that holds the lock does the same work
 
 
-def _worked(memory: Memory, options: argparse.Namespace) -> Worked:
-    what = options.what
-    if what == "commit":
+def _do_work(memory: Memory, options: argparse.Namespace) -> Worked:
+    task = options.what
+    if task == "commit":
         return memory.commit()
-    if what == "all":
+    if task == "all":
         return memory.work(if_due=options.if_due)
-    if what == "extract":
+    if task == "extract":
         with output.progress("learning", quiet=options.quiet or options.json) as tick:
             learnt = learn_pending(memory, tick=tick, again=not options.if_due)
         return Worked(commits=learnt.commits, learnt=learnt)
-    periods = due_periods(memory) if what == "condense" else []
-    summed = condense(memory, periods, prune=what == "prune", archive=what == "archive")
+    periods = due_periods(memory) if task == "condense" else []
+    summed = condense(memory, periods, prune=task == "prune", archive=task == "archive")
     return Worked(commits=summed.commits, summed=summed, waiting=summed.waiting)
 
 
-# ---------------------------------------------------------------- what would be done
+# ---------------------------------------------------------------- dry run
 
 
 def _dry_run(memory: Memory, options: argparse.Namespace) -> int:
-    what = options.what
-    commits = _would_commit(memory) if what in ("commit", "all") else []
-    learn = would_learn(memory) if what in ("extract", "all") else Would((), (), ())
-    summed = Summed()
-    if what not in ("commit", "extract"):
-        periods = due_periods(memory) if what in ("condense", "all") else []
-        by_schedule = what == "all" and prune_is_due(memory)
-        prune, archive = what == "prune" or by_schedule, what == "archive" or by_schedule
+    task = options.what
+    commits = _pending_commits(memory) if task in ("commit", "all") else []
+    learn = preview_learning(memory) if task in ("extract", "all") else LearnPreview((), (), ())
+    summed = CondenseResult()
+    if task not in ("commit", "extract"):
+        periods = due_periods(memory) if task in ("condense", "all") else []
+        by_schedule = task == "all" and prune_is_due(memory)
+        prune, archive = task == "prune" or by_schedule, task == "archive" or by_schedule
         summed = condense(memory, periods, prune=prune, archive=archive, dry_run=True)
-    left = memory.note_changes().left if what in ("commit", "all") else ()
+    left_out = memory.note_changes().left if task in ("commit", "all") else ()
     if options.json:
         output.dump({
             "would_commit": [path for _, path in commits],
-            "would_add": [{"path": one.path, "line": one.line, "policy": how} for one, how in learn.changes],
+            "would_add": [
+                {"path": change.path, "line": change.line, "policy": policy}
+                for change, policy in learn.changes
+            ],
             "would_change": [{"path": edit.path} for edit in summed.edits],
-            "would_propose": [{"target": one.target, "reason": one.reason} for one in summed.drafts],
+            "would_propose": [{"target": draft.target, "reason": draft.reason} for draft in summed.drafts],
             "periods": summed.periods,
-            "left": [str(item) for item in left],
+            "left": [str(item) for item in left_out],
         })  # fmt: skip
         return 0
-    output.table(commits)
-    output.table(
-        (f"would add ({how})" if how != "auto" else "would add", one.path, one.line)
-        for one, how in learn.changes
+    output.print_table(commits)
+    output.print_table(
+        (f"would add ({policy})" if policy != "auto" else "would add", change.path, change.line)
+        for change, policy in learn.changes
     )
-    if diff := reviewing.diff_of(list(summed.edits)):
+    if diff := service.render_diff(list(summed.edits)):
         output.say(diff)
     for draft in summed.drafts:
-        output.say(f"would propose ({draft.category}): {draft.reason}\n{_proposed(memory, draft)}\n")
-    output.problems(left)
+        output.say(f"would propose ({draft.category}): {draft.reason}\n{_preview_draft(memory, draft)}\n")
+    output.print_problems(left_out)
     if not (commits or learn.changes or summed.edits or summed.drafts):
-        output.say("Nothing to commit." if what == "commit" else "Nothing to do.")
+        output.say("Nothing to commit." if task == "commit" else "Nothing to do.")
     return 0
 
 
-def _proposed(memory: Memory, draft: Draft) -> str:
-    """What approving it would change."""
+def _preview_draft(memory: Memory, draft: Draft) -> str:
+    """The diff that approving the draft would make."""
     try:
-        return reviewing.diff_of(reviewing.edits_of(memory, draft))
+        return service.render_diff(service.plan_edits(memory, draft))
     except TacitError as error:
         return str(error)
 
 
-def _would_commit(memory: Memory) -> list[tuple[str, str]]:
+def _pending_commits(memory: Memory) -> list[tuple[str, str]]:
     rows = [("add", path) for path in memory.transcripts_to_commit()]
     return rows + [(edit.verb, edit.path) for edit in memory.note_changes().edits]
 
 
-# ---------------------------------------------------------------- what was done
+# ---------------------------------------------------------------- report
 
 
-def _tell(memory: Memory, done: Worked, options: argparse.Namespace) -> int:
-    failed = done.learnt.failed if done.learnt else ()
+def _report(memory: Memory, work: Worked, options: argparse.Namespace) -> int:
+    failed = work.learnt.failed if work.learnt else ()
     if options.json:
-        output.dump(_value(done))
+        output.dump(_as_json(work))
     else:
         if not options.quiet:
-            _say(done)
-            _say_branch(done, memory.git.branch(), memory.config.git.branch)
-        output.problems(done.problems)
-        for why in failed:
-            output.warn(f"warning: not learned yet, it is tried again: {why}")
-    return 1 if done.waiting or failed else 0
+            _say(work)
+            _say_branch(work, memory.git.branch(), memory.config.git.branch)
+        output.print_problems(work.problems)
+        for reason in failed:
+            output.warn(f"warning: not learned yet, it is tried again: {reason}")
+    return 1 if work.waiting or failed else 0
 
 
-def _value(done: Worked) -> dict[str, object]:
+def _as_json(work: Worked) -> dict[str, object]:
     value: dict[str, object] = {
-        "sealed": done.sealed,
-        "commits": done.commits,
-        "tags": done.tags,
-        "branches_deleted": done.branches,
-        "waiting": done.waiting,
-        "problems": [str(problem) for problem in done.problems],
+        "sealed": work.sealed,
+        "commits": work.commits,
+        "tags": work.tags,
+        "branches_deleted": work.branches,
+        "waiting": work.waiting,
+        "problems": [str(problem) for problem in work.problems],
     }
-    if done.learnt:
-        added = [{"path": one.path, "line": one.line} for one in done.learnt.added]
-        value["learned"] = {**asdict(done.learnt), "added": added}
-    if done.summed:
-        summed = done.summed
+    if work.learnt:
+        added = [{"path": change.path, "line": change.line} for change in work.learnt.added]
+        value["learned"] = {**asdict(work.learnt), "added": added}
+    if work.summed:
+        summed = work.summed
         value["condensed"] = {
             "periods": summed.periods,
             "paths": [edit.path for edit in summed.edits],
@@ -164,38 +168,38 @@ def _value(done: Worked) -> dict[str, object]:
     return value
 
 
-def _say(done: Worked) -> None:
-    output.table(("sealed after a crash", path) for path in done.sealed)
-    for line in (*_said_learnt(done.learnt), *_said_summed(done.summed)):
+def _say(work: Worked) -> None:
+    output.print_table(("sealed after a crash", path) for path in work.sealed)
+    for line in (*_learnt_lines(work.learnt), *_condensed_lines(work.summed)):
         output.say(line)
-    output.table(("commit", name[:10]) for name in done.commits)
-    output.table(("tag", name) for name in done.tags)
-    output.table(("deleted branch", name) for name in done.branches)
-    if done.waiting:
-        is_summed = done.summed is not None and done.summed.waiting == done.waiting
-        output.say(f"{'Not condensed' if is_summed else 'Not committed'}: {done.waiting}.")
-    elif not done.changed and not _proposes(done) and not (done.learnt and done.learnt.failed):
+    output.print_table(("commit", name[:10]) for name in work.commits)
+    output.print_table(("tag", name) for name in work.tags)
+    output.print_table(("deleted branch", name) for name in work.branches)
+    if work.waiting:
+        is_summed = work.summed is not None and work.summed.waiting == work.waiting
+        output.say(f"{'Not condensed' if is_summed else 'Not committed'}: {work.waiting}.")
+    elif not work.changed and not _has_proposals(work) and not (work.learnt and work.learnt.failed):
         output.say("Nothing to do.")
 
 
-def _proposes(done: Worked) -> bool:
+def _has_proposals(work: Worked) -> bool:
     return bool(
-        (done.learnt and (done.learnt.drafts or done.learnt.added)) or (done.summed and done.summed.drafts)
+        (work.learnt and (work.learnt.drafts or work.learnt.added)) or (work.summed and work.summed.drafts)
     )
 
 
-def _said_learnt(learnt: Learnt | None) -> Iterator[str]:
+def _learnt_lines(learnt: LearnResult | None) -> Iterator[str]:
     if learnt is None or not learnt.sessions:
         return
     yield (
-        f"learned from {output.plural(len(learnt.sessions), 'conversation')}: "
-        f"{output.plural(len(learnt.added), 'line')} added, {learnt.superseded} superseded"
+        f"learned from {output.pluralize(len(learnt.sessions), 'conversation')}: "
+        f"{output.pluralize(len(learnt.added), 'line')} added, {learnt.superseded} superseded"
     )
     if learnt.drafts:
-        yield f"{output.plural(len(learnt.drafts), 'draft')} for you to look at: tacit review list"
+        yield f"{output.pluralize(len(learnt.drafts), 'draft')} for you to look at: tacit review list"
 
 
-def _said_summed(summed: Summed | None) -> Iterator[str]:
+def _condensed_lines(summed: CondenseResult | None) -> Iterator[str]:
     if summed is None:
         return
     if summed.periods:
@@ -206,6 +210,6 @@ def _said_summed(summed: Summed | None) -> Iterator[str]:
         yield f"  proposes {draft.id}: {draft.reason} (tacit review show {draft.id})"
 
 
-def _say_branch(done: Worked, branch: str | None, main: str) -> None:
-    if done.commits and branch != main:
+def _say_branch(work: Worked, branch: str | None, main: str) -> None:
+    if work.commits and branch != main:
         output.say(f"This is on {branch}, not on {main}; it comes to {main} when you merge it.")

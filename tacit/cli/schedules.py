@@ -1,4 +1,4 @@
-"""`tacit topics due`: what came due since somebody last said that it was done, kept in .tacit/due.json."""
+"""`tacit topics due`: topics that came due since the last `--done`, which is kept in .tacit/due.json."""
 
 from __future__ import annotations
 
@@ -11,64 +11,66 @@ from datetime import UTC, datetime, timedelta
 
 from tacit.cli import output
 from tacit.cli.lines import one_line
-from tacit.cli.playbooks import code_of
+from tacit.cli.playbooks import exit_code
 from tacit.errors import UsageError
 from tacit.memory import Memory
-from tacit.memory.schedules import wall
-from tacit.store.due import before, last_done, mark_done, marking
-from tacit.watch.due import Due, as_value, due
+from tacit.topics.acknowledged import acknowledge, last_acknowledged, lock_due, subtract_elapsed
+from tacit.topics.due import local_now
+from tacit.topics.schedules import DueSchedule, as_value, find_due_schedules
 
-BEGIN = 'Begin a turn for one with: tacit compile "" --cron NAME'
+START_HINT = 'Begin a turn for one with: tacit compile "" --cron NAME'
 
 
 def run(memory: Memory, options: argparse.Namespace) -> int:
-    shelf = memory.turns.topics()
-    if code_of(shelf.problems):
+    catalog = memory.turns.topics()
+    if exit_code(catalog.problems):
         output.warn("warning: not every topic could be read as it is meant. See: tacit topics")
-    with marking(memory.home) if options.done else nullcontext():
-        now = wall(memory)
-        since = _last_done(memory, now) if options.since is None else _moment(options.since, now)
-        found = due(shelf.topics, since, now)
-        _print_due(found, since.astimezone(now.tzinfo), options)
+    with lock_due(memory.home) if options.done else nullcontext():
+        now = local_now(memory)
+        since = _read_last_done(memory, now) if options.since is None else _parse_moment(options.since, now)
+        due_topics = find_due_schedules(catalog.topics, since, now)
+        _print_due(due_topics, since.astimezone(now.tzinfo), options)
         if options.done:
-            # What nobody could read is due again.
+            # If the output cannot be written, the topics stay due.
             sys.stdout.flush()
-            mark_done(memory.home, now)
+            acknowledge(memory.home, now)
     return 0
 
 
-def _print_due(found: Sequence[Due], since: datetime, options: argparse.Namespace) -> None:
+def _print_due(due_topics: Sequence[DueSchedule], since: datetime, options: argparse.Namespace) -> None:
     if options.json:
-        output.dump([as_value(one) for one in found])
+        output.dump([as_value(item) for item in due_topics])
         return
-    if not found:
+    if not due_topics:
         output.say(f"Nothing came due since {since:%Y-%m-%d %H:%M}.")
         return
-    output.table((one_line(one.topic.name), f"{one.at:%Y-%m-%d %H:%M}", one.schedule) for one in found)
-    output.say(BEGIN)
+    output.print_table(
+        (one_line(item.topic.name), f"{item.at:%Y-%m-%d %H:%M}", item.schedule) for item in due_topics
+    )
+    output.say(START_HINT)
 
 
-def _last_done(memory: Memory, now: datetime) -> datetime:
-    done = last_done(memory.home, now)
-    if done.doubt:
-        output.warn(f"warning: {done.doubt}")
-    return done.at
+def _read_last_done(memory: Memory, now: datetime) -> datetime:
+    last = last_acknowledged(memory.home, now)
+    if last.doubt:
+        output.warn(f"warning: {last.doubt}")
+    return last.at
 
 
 _SPAN = re.compile(r"(\d{1,4}) ?(minute|hour|day|week)s?(?: ago)?")
 
 
-def _moment(text: str, now: datetime) -> datetime:
+def _parse_moment(text: str, now: datetime) -> datetime:
     span = _SPAN.fullmatch(text)
     if span:
-        return before(now, timedelta(**{f"{span[2]}s": int(span[1])}))
+        return subtract_elapsed(now, timedelta(**{f"{span[2]}s": int(span[1])}))
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     days = {"today": 0, "yesterday": 1}
     if text in days:
         return midnight - timedelta(days=days[text])
     try:
-        when = datetime.fromisoformat(text)
-        return (when if when.tzinfo else when.replace(tzinfo=now.tzinfo)).astimezone(UTC)
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)).astimezone(UTC)
     except (ValueError, OverflowError):
         hint = "Write 2026-02-16, 2026-02-16T08:00, 2 hours, 3 days, today or yesterday."
         raise UsageError(f"{text!r} is no moment. {hint}") from None

@@ -19,16 +19,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from tacit.cli import output
-from tacit.cli.dispatch import home_option, quiet_option
-from tacit.daemon import main as daemon
-from tacit.daemon.place import Info, running
-from tacit.daemon.service import Service, User, is_ours, service
+from tacit.cli.dispatch import add_home_option, add_quiet_option
 from tacit.errors import HomeError, TacitError, UsageError
-from tacit.store import files
-from tacit.store.home import Home, locate
-from tacit.store.hooks import program_path
+from tacit.git.hooks import find_program
+from tacit.home import files
+from tacit.home.layout import Home, find_home
+from tacit.server import main as daemon
+from tacit.server.autostart import Service, UserPaths, is_ours, render_service
+from tacit.server.instance import DaemonInfo, find_daemon
 
-_PATIENCE = 120.0  # seconds for a start in the background: the first one may have to read many files
+_START_TIMEOUT_S = 120.0  # in the background: the first start may have to read many files
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,16 +36,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--tcp", metavar="PORT", nargs="?", type=_port, const=0,
         help="listen on 127.0.0.1 as well, for who has .tacit/daemon.token (default: any free port)",
     )  # fmt: skip
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--foreground", action="store_true", help="stay here until it is stopped (the default)")
-    how.add_argument("--detach", action="store_true", help="go to the background once it answers")
-    how.add_argument("--install", action="store_true", help="write a file for systemd or launchd")
-    how.add_argument("--uninstall", action="store_true", help="remove that file")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--foreground", action="store_true", help="stay here until it is stopped (the default)")
+    mode.add_argument("--detach", action="store_true", help="go to the background once it answers")
+    mode.add_argument("--install", action="store_true", help="write a file for systemd or launchd")
+    mode.add_argument("--uninstall", action="store_true", help="remove that file")
     parser.add_argument(
         "--ready-fd", metavar="FD", type=int, help="write a line to this file when it answers"
     )
-    home_option(parser)
-    quiet_option(parser)
+    add_home_option(parser)
+    add_quiet_option(parser)
 
 
 def _port(text: str) -> int:
@@ -55,21 +55,21 @@ def _port(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    home = locate(options.home, os.environ)
+    home = find_home(options.home, os.environ)
     if options.uninstall:
-        return _uninstall(_service(home, options))
+        return _uninstall(_make_service(home, options))
     home.require()
     if options.install:
-        return _install(_service(home, options))
+        return _install(_make_service(home, options))
     if options.detach:
-        return _detached(home, options)
-    return daemon.run(home, daemon.Asked(options.tcp, _ready(options), daemon.complain))
+        return _start_detached(home, options)
+    return daemon.run(home, daemon.ServeOptions(options.tcp, _make_ready(options), daemon.print_warning))
 
 
-def _ready(options: argparse.Namespace) -> daemon.Ready:
-    def ready(info: Info) -> None:
+def _make_ready(options: argparse.Namespace) -> daemon.ReadyCallback:
+    def ready(info: DaemonInfo) -> None:
         if not options.quiet:
-            daemon.say(info)
+            daemon.print_ready(info)
         if options.ready_fd is not None:
             with suppress(OSError):
                 os.write(options.ready_fd, b"ready\n")
@@ -80,100 +80,103 @@ def _ready(options: argparse.Namespace) -> daemon.Ready:
 # ---------------------------------------------------------------- in the background
 
 
-def _detached(home: Home, options: argparse.Namespace) -> int:
-    """Fork twice, so that it belongs to nobody, and wait until it answers or says why not."""
-    heard, said = os.pipe()
+def _start_detached(home: Home, options: argparse.Namespace) -> int:
+    """Fork twice, so that it has no parent, and wait until it answers or says why it cannot."""
+    read_fd, write_fd = os.pipe()
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
-        os.close(heard)
-        _become_daemon(home, options, said)
-    os.close(said)
+        os.close(read_fd)
+        _become_daemon(home, options, write_fd)
+    os.close(write_fd)
     os.waitpid(child, 0)
-    answer = _until_told(heard)
+    answer = _wait_for_answer(read_fd)
     if answer != "ready":
         raise HomeError(answer or f"It ended at once. See {home.private}/daemon.log")
-    info = running(home)
+    info = find_daemon(home)
     if not options.quiet:
         if info is not None:
-            daemon.say(info)
+            daemon.print_ready(info)
         output.say(f"tacit: it runs in the background; its log is {home.private}/daemon.log")
     return 0
 
 
-def _become_daemon(home: Home, options: argparse.Namespace, said: int) -> None:
+def _become_daemon(home: Home, options: argparse.Namespace, write_fd: int) -> None:
     code = 3
     try:
         os.setsid()
         if os.fork():
             os._exit(0)
-        nowhere = os.open(os.devnull, os.O_RDWR)
+        devnull = os.open(os.devnull, os.O_RDWR)
         for fd in (0, 1, 2):
-            os.dup2(nowhere, fd)
-        code = daemon.run(home, daemon.Asked(options.tcp, lambda info: _tell(said, "ready")))
+            os.dup2(devnull, fd)
+        code = daemon.run(home, daemon.ServeOptions(options.tcp, lambda info: _send(write_fd, "ready")))
     except (TacitError, OSError) as error:
-        _tell(said, str(error))
+        _send(write_fd, str(error))
         code = 1
     finally:
-        os._exit(code)  # what the command line would do at its end is not for this process
+        os._exit(code)  # skip what the command line does at its end
 
 
-def _tell(said: int, text: str) -> None:
+def _send(write_fd: int, text: str) -> None:
     with suppress(OSError):
-        os.write(said, text.encode("utf-8", "replace")[:4000])
-        os.close(said)
+        os.write(write_fd, text.encode("utf-8", "replace")[:4000])
+        os.close(write_fd)
 
 
-def _until_told(heard: int) -> str:
-    until, data = time.monotonic() + _PATIENCE, b""
-    while (left := until - time.monotonic()) > 0:
-        if not select.select([heard], [], [], left)[0]:
-            return f"It does not answer after {_PATIENCE:.0f} s, but it may still do so. See: tacit status"
-        piece = os.read(heard, 4096)
+def _wait_for_answer(read_fd: int) -> str:
+    deadline, data = time.monotonic() + _START_TIMEOUT_S, b""
+    while (remaining := deadline - time.monotonic()) > 0:
+        if not select.select([read_fd], [], [], remaining)[0]:
+            return (
+                f"It does not answer after {_START_TIMEOUT_S:.0f} s, "
+                f"but it may still do so. See: tacit status"
+            )
+        piece = os.read(read_fd, 4096)
         if not piece:
             break
         data += piece
-    os.close(heard)
+    os.close(read_fd)
     return data.decode("utf-8", "replace")
 
 
 # ---------------------------------------------------------------- started by the system
 
 
-def _service(home: Home, options: argparse.Namespace) -> Service:
-    program = program_path(sys.argv[0], sys.executable)
-    more = () if options.tcp is None else ("--tcp", str(options.tcp))
-    mine = os.path.expanduser("~")
-    user = User(mine, os.environ.get("XDG_CONFIG_HOME") or os.path.join(mine, ".config"))
-    return service(sys.platform, user, program, str(home.root), more)
+def _make_service(home: Home, options: argparse.Namespace) -> Service:
+    program = find_program(sys.argv[0], sys.executable)
+    extra = () if options.tcp is None else ("--tcp", str(options.tcp))
+    user_home = os.path.expanduser("~")
+    user = UserPaths(user_home, os.environ.get("XDG_CONFIG_HOME") or os.path.join(user_home, ".config"))
+    return render_service(sys.platform, user, program, str(home.root), extra)
 
 
-def _install(wanted: Service) -> int:
-    file = Path(wanted.path)
-    there = _there(file)
-    if there != wanted.text:
+def _install(autostart: Service) -> int:
+    file = Path(autostart.path)
+    current = _read_own_file(file)
+    if current != autostart.text:
         files.make_directories(file.parent)
-        files.replace(file, wanted.text.encode("utf-8", "surrogateescape"), 0o600)
-    output.say(f"{'Wrote' if there != wanted.text else 'Nothing to change in'} {file}:\n")
-    output.say(wanted.text)
-    output.say(f"Have it started, now and at every login, with:\n  {wanted.begin}")
+        files.replace(file, autostart.text.encode("utf-8", "surrogateescape"), 0o600)
+    output.say(f"{'Wrote' if current != autostart.text else 'Nothing to change in'} {file}:\n")
+    output.say(autostart.text)
+    output.say(f"Have it started, now and at every login, with:\n  {autostart.begin}")
     return 0
 
 
-def _uninstall(wanted: Service) -> int:
-    file = Path(wanted.path)
-    if _there(file) is None:
+def _uninstall(autostart: Service) -> int:
+    file = Path(autostart.path)
+    if _read_own_file(file) is None:
         output.say(f"There is no {file}; nothing to remove.")
         return 0
     file.unlink()
-    if os.path.islink(wanted.link):  # systemctl cannot disable what has no file any more
-        os.unlink(wanted.link)
-    output.say(f"Removed {file}. If it still runs, end it with:\n  {wanted.end}")
+    if os.path.islink(autostart.link):  # systemctl cannot disable a unit whose file is gone
+        os.unlink(autostart.link)
+    output.say(f"Removed {file}. If it still runs, end it with:\n  {autostart.end}")
     return 0
 
 
-def _there(file: Path) -> str | None:
-    """What is in the file's place; a UsageError where that is not ours to change."""
+def _read_own_file(file: Path) -> str | None:
+    """The text of the file, None if there is no file; UsageError if tacit did not write it."""
     try:
         text = file.read_text(encoding="utf-8", errors="surrogateescape")
     except FileNotFoundError:

@@ -12,29 +12,29 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tacit.cards import FILE, Card, cards
 from tacit.cli import output, snippets
-from tacit.cli.dispatch import json_option
+from tacit.cli.dispatch import add_json_option
 from tacit.errors import StoreError
-from tacit.store import files
+from tacit.home import files
+from tacit.skills import CARD_FILE, SkillCard, load_cards
 from tacit.text.tokens import count
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--copy", metavar="DIR", help="copy the cards there, each to a folder of its own")
-    what.add_argument("--snippet", choices=snippets.HOSTS, help="print the snippet for this host")
-    json_option(parser)
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument("--copy", metavar="DIR", help="copy the cards there, each to a folder of its own")
+    action.add_argument("--snippet", choices=snippets.HOSTS, help="print the snippet for this host")
+    add_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     if options.snippet:
         _print_snippet(options.snippet, is_json=options.json)
         return 0
-    found = cards()
+    skill_cards = load_cards()
     if options.copy:
-        _copy(found, Path(options.copy).expanduser())
-    _show(found, Path(options.copy).expanduser() if options.copy else None, is_json=options.json)
+        _copy(skill_cards, Path(options.copy).expanduser())
+    _show(skill_cards, Path(options.copy).expanduser() if options.copy else None, is_json=options.json)
     return 0
 
 
@@ -46,29 +46,31 @@ def _print_snippet(host: str, *, is_json: bool) -> None:
         output.say(text.rstrip("\n"))
 
 
-def _copy(found: tuple[Card, ...], folder: Path) -> None:
-    """All or none: a card that somebody changed is theirs."""
-    places = {folder / card.name / FILE: card.text.encode() for card in found}
-    with files.explained(f"copy the cards to {folder}"):
-        for place, data in places.items():
-            if place.exists() and place.read_bytes() != data:
-                raise StoreError(f"{place} is another card. Take it away first; nothing was copied.")
-        for place, data in places.items():
-            files.make_directories(place.parent, 0o755)
-            files.replace(place, data, 0o644)
+def _copy(skill_cards: tuple[SkillCard, ...], folder: Path) -> None:
+    """Copy all cards or none: a card that somebody changed is never overwritten."""
+    targets = {folder / card.name / CARD_FILE: card.text.encode() for card in skill_cards}
+    with files.explain_disk_errors(f"copy the cards to {folder}"):
+        for target, data in targets.items():
+            if target.exists() and target.read_bytes() != data:
+                raise StoreError(f"{target} is another card. Take it away first; nothing was copied.")
+        for target, data in targets.items():
+            files.make_directories(target.parent, 0o755)
+            files.replace(target, data, 0o644)
 
 
-def _show(found: tuple[Card, ...], folder: Path | None, *, is_json: bool) -> None:
+def _show(skill_cards: tuple[SkillCard, ...], folder: Path | None, *, is_json: bool) -> None:
     rows = [
         {
             "name": card.name,
             "tokens": count(card.text),
             "description": card.description,
-            "path": str(folder / card.name / FILE if folder else card.path),
+            "path": str(folder / card.name / CARD_FILE if folder else card.path),
         }
-        for card in found
+        for card in skill_cards
     ]
     if is_json:
         output.dump(rows)
         return
-    output.table([(str(row["name"]), f"{row['tokens']} tokens", str(row["path"])) for row in rows], indent="")
+    output.print_table(
+        [(str(row["name"]), f"{row['tokens']} tokens", str(row["path"])) for row in rows], indent=""
+    )

@@ -9,19 +9,20 @@ import argparse
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 
 from tacit.cli import output
-from tacit.cli.dispatch import home_option, json_option
-from tacit.errors import ConfigError, TacitError
-from tacit.net.local import Unreachable, ask, socket_path
-from tacit.store import overview
-from tacit.store.home import Home, locate
+from tacit.cli.dispatch import add_home_option, add_json_option
+from tacit.client.socket import Unreachable, send_request, socket_path
+from tacit.errors import ConfigError, MergeConflict, TacitError
+from tacit.home import status as overview
+from tacit.home.layout import Home, find_home
 
 TYPE_CHECKING = False  # as in typing, which would cost every command several milliseconds
 if TYPE_CHECKING:
     from typing import Any
 
-_ASK = 1.0  # seconds for an answer of the daemon
+_ASK_TIMEOUT_S = 1.0  # for an answer from the daemon
 _READ_ONLY = {
     True: "read-only; nothing is added to notes",
     False: "agents may add to it",
@@ -30,26 +31,27 @@ _READ_ONLY = {
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    home_option(parser)
-    json_option(parser)
+    add_home_option(parser)
+    add_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    home = locate(options.home, os.environ).require()
-    seen = overview.look(home)
-    health = _health(seen)
-    settings = _settings(home, seen, health)
-    problems = _problems(seen, health)
-    workspaces = _workspaces(home, problems)
+    home = find_home(options.home, os.environ).require()
+    state = overview.inspect_home(home)
+    health = _ask_health(state)
+    settings = _settings(home, state, health)
+    problems = [*_problems(state, health), *_find_unfinished(home)]
+    workspaces = _workspaces(home, state, problems)
     models = _models(home, problems)
     if options.json:
-        sessions = [{"session_id": name, "path": path or None} for name, path in seen.open]
-        more = {"answers": health is not None} if seen.daemon is not None else {}
-        daemon = None if seen.daemon is None else {**seen.daemon, **more}
+        sessions = [{"session_id": name, "path": path or None} for name, path in state.open]
+        answer = {"answers": health is not None} if state.daemon is not None else {}
+        daemon = None if state.daemon is None else {**state.daemon, **answer}
         output.dump(
             {
-                **vars(seen),
+                **vars(state),
                 "open": sessions,
+                "conflicts": [{"path": path, "trouble": trouble} for path, trouble in state.conflicts],
                 "daemon": daemon,
                 "settings": settings,
                 "workspaces": workspaces,
@@ -58,45 +60,57 @@ def run(options: argparse.Namespace) -> int:
             }
         )
         return 0
-    rows = [*_rows(seen), *_workspace_rows(workspaces), *_model_rows(models)]
-    rows += [*_daemon_rows(seen, problems), *_setting_rows(settings)]
-    output.table(rows, indent="")
+    rows = [*_rows(state), *_workspace_rows(workspaces), *_model_rows(models)]
+    rows += [*_daemon_rows(state, problems), *_setting_rows(settings)]
+    output.print_table(rows, indent="")
     return 0
 
 
-def _health(seen: overview.Overview) -> dict[str, Any] | None:
-    """What the daemon itself says; None where it does not answer."""
-    if seen.daemon is None:
+def _ask_health(state: overview.Overview) -> dict[str, Any] | None:
+    """The daemon's own health report; None if it does not answer."""
+    if state.daemon is None:
         return None
     try:
-        status, body = ask(socket_path(seen.home), "GET", "/v1/health", b"", _ASK)
-        told = json.loads(body)
+        status, body = send_request(socket_path(state.home), "GET", "/v1/health", b"", _ASK_TIMEOUT_S)
+        answer = json.loads(body)
     except (Unreachable, ValueError):
         return None
-    return told if status == 200 and isinstance(told, dict) else None
+    return answer if status == 200 and isinstance(answer, dict) else None
 
 
-def _problems(seen: overview.Overview, health: dict[str, Any] | None) -> list[str]:
-    if seen.daemon is not None and health is None:
-        starts = "The daemon does not answer" if seen.daemon else "The daemon is starting"
-        return [f"{starts}. Look at .tacit/daemon.log"]
-    told = health.get("problems") if health else None
-    return [str(one) for one in told] if isinstance(told, list) else []
+def _problems(state: overview.Overview, health: dict[str, Any] | None) -> list[str]:
+    quarantined = [state.set_aside] if state.set_aside else []
+    if state.daemon is None:
+        return quarantined
+    if health is None:
+        symptom = "The daemon does not answer" if state.daemon else "The daemon is starting"
+        return [f"{symptom}. Look at .tacit/daemon.log", *quarantined]
+    reported = health.get("problems") if health else None
+    return [str(problem) for problem in reported] if isinstance(reported, list) else []
 
 
-def _settings(home: Home, seen: overview.Overview, health: dict[str, Any] | None) -> dict[str, object] | None:
-    """As they are in force. The daemon has read the config; without it, a glance at it is enough for most."""
-    if seen.daemon is None:
-        return seen.settings or _read(home)
+def _find_unfinished(home: Home) -> Iterator[str]:
+    """Look at file names only, so that nothing has to be imported; `tacit doctor` says more."""
+    with suppress(OSError):
+        if any(name.startswith("forget-") and name.endswith(".json") for name in os.listdir(home.private)):
+            yield "`tacit forget` was cut short. Run the same command again; `tacit doctor` tells more."
+
+
+def _settings(
+    home: Home, state: overview.Overview, health: dict[str, Any] | None
+) -> dict[str, object] | None:
+    """The settings in force. The daemon has read the config; otherwise a glance at it usually suffices."""
+    if state.daemon is None:
+        return state.settings or _read_settings(home)
     try:
-        sections = {one: health[one].items() for one in ("inject", "capture", "memory")}  # type: ignore[index]
-        return {f"{one}.{key}": value for one, found in sections.items() for key, value in found}
+        sections = {section: health[section].items() for section in ("inject", "capture", "memory")}  # type: ignore[index]
+        return {f"{section}.{key}": value for section, items in sections.items() for key, value in items}
     except (TypeError, KeyError, AttributeError):
         return None
 
 
-def _read(home: Home) -> dict[str, object] | None:
-    """All of the config, where it is written in a way that a glance does not understand."""
+def _read_settings(home: Home) -> dict[str, object] | None:
+    """Load the whole config, for one that is written in a way that a glance does not understand."""
     from tacit.app import load_config
 
     try:
@@ -105,53 +119,68 @@ def _read(home: Home) -> dict[str, object] | None:
         return None  # `tacit config` says what is wrong
     return {
         f"{section}.{name}": list(value) if isinstance(value, tuple) else value
-        for section, _, name in (one.partition(".") for one in overview.SETTINGS)
+        for section, _, name in (setting.partition(".") for setting in overview.DEFAULT_SETTINGS)
         for value in [getattr(getattr(config, section), name)]
     }
 
 
-def _workspaces(home: Home, problems: list[str]) -> list[dict[str, Any]]:
-    """Looked at only where the config names one: reading YAML takes longer than all the rest."""
-    if not overview.adopts(home):
+def _workspaces(home: Home, state: overview.Overview, problems: list[str]) -> list[dict[str, Any]]:
+    """Load the config only if it names a workspace: parsing YAML takes longer than all the rest."""
+    if not overview.has_workspaces(home):
         return []
     from tacit.app import load_config
-    from tacit.store.workspaces import Workspaces
+    from tacit.home.conflicts import LEFT_OUT_MESSAGE
+    from tacit.home.workspaces import Workspaces
 
     try:
         loaded = load_config(home)
     except ConfigError as error:
         problems.append(str(error))
         return []
-    problems += [str(one) for one in loaded.problems if "'workspaces'" in one.what]
+    problems += [str(problem) for problem in loaded.problems if "'workspaces'" in problem.what]
+    workspaces = Workspaces(home, loaded.config.workspaces)
+    named = dict(state.conflicts)
+    for path in (path for path in overview.list_known_conflicts(home) if path not in named):
+        try:
+            workspaces.read(path)
+        except MergeConflict as error:
+            state.conflicts.append((path, f"{LEFT_OUT_MESSAGE.format(error.why)} {error.todo}"))
+        except (TacitError, OSError):
+            continue
     return [
-        {**one.workspace._asdict(), "files": one.files, "left_out": len(one.left_out), "trouble": one.trouble}
-        for one in Workspaces(home, loaded.config.workspaces).look()
+        {
+            **adopted.workspace._asdict(),
+            "files": adopted.files,
+            "left_out": len(adopted.left_out),
+            "trouble": adopted.trouble,
+        }
+        for adopted in workspaces.look()
     ]
 
 
 def _workspace_rows(workspaces: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    for one in workspaces:
-        agent = f", for the agent {one['agent']}" if one["agent"] else ""
-        left = f", {one['left_out']} left out" if one["left_out"] else ""
-        found = one["trouble"] or output.plural(one["files"], "file")
-        yield "workspace", f"{one['name']}  {found}{left}{agent}  {one['path']}"
+    for workspace in workspaces:
+        agent = f", for the agent {workspace['agent']}" if workspace["agent"] else ""
+        left_out = f", {workspace['left_out']} left out" if workspace["left_out"] else ""
+        summary = workspace["trouble"] or output.pluralize(workspace["files"], "file")
+        yield "workspace", f"{workspace['name']}  {summary}{left_out}{agent}  {workspace['path']}"
 
 
 def _models(home: Home, problems: list[str]) -> dict[str, Any] | None:
-    """What was spent today. None: the config names no model, so nothing is ever asked."""
-    if not overview.names_models(home):
+    """What was spent today; None if the config names no model, so that none is ever called."""
+    if not overview.uses_models(home):
         return None
-    from tacit.app import load_config, spending
+    from tacit.app import load_config, spending_report
 
     try:
-        found = spending(load_config(home).config, home)
+        spent = spending_report(load_config(home).config, home)
     except (TacitError, OSError):
         return None  # `tacit config` says what is wrong
     problems += [
-        f"{model} is left alone for {left:.0f} s more, because it failed several times: {why}"
-        for model, (left, why) in found.left_alone.items()
+        f"{model} is left alone for {seconds:.0f} s more, because it failed several times: {reason}"
+        for model, (seconds, reason) in spent.left_alone.items()
     ]
-    today, limits = found.today, found.limits
+    today, limits = spent.today, spent.limits
     used = {"calls": today.calls, "tokens": today.tokens, "usd": today.usd}
     problems += [
         f"The limit models.daily_{name} is reached: {used[name]:g} of {limit:g}. "
@@ -159,61 +188,63 @@ def _models(home: Home, problems: list[str]) -> dict[str, Any] | None:
         for name, limit in limits._asdict().items()
         if limit is not None and used[name] >= limit
     ]
-    told = {**used, "refused": today.refused, "refused_why": found.refused}
-    return {"used": found.models, "today": told, "limits": limits._asdict()}
+    spent_today = {**used, "refused": today.refused, "refused_why": spent.refused}
+    return {"used": spent.models, "today": spent_today, "limits": limits._asdict()}
 
 
 def _model_rows(models: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
     if models is None or not (models["used"] or models["today"]["calls"]):
         return
     today, limits = models["today"], models["limits"]
-    most = {name: "" if limit is None else f" of {limit:.10g}" for name, limit in limits.items()}
+    of_limit = {name: "" if limit is None else f" of {limit:.10g}" for name, limit in limits.items()}
     names = ", ".join(sorted(set(models["used"].values())))
     yield (
         "models",
         (
-            f"today {today['calls']}{most['calls']} calls, {today['tokens']}{most['tokens']} tokens, "
-            f"${today['usd']:.4f}{most['usd']}; {names or 'none for chat'}"
+            f"today {today['calls']}{of_limit['calls']} calls, {today['tokens']}{of_limit['tokens']} tokens, "
+            f"${today['usd']:.4f}{of_limit['usd']}; {names or 'none for chat'}"
         ),
     )
     if today["refused"]:
-        yield "models", f"{output.plural(today['refused'], 'call')} refused today: {today['refused_why']}"
+        yield "models", f"{output.pluralize(today['refused'], 'call')} refused today: {today['refused_why']}"
 
 
-def _rows(seen: overview.Overview) -> Iterator[tuple[str, str]]:
-    yield "home", seen.home
-    at = f" at {seen.commit[:10]}" if seen.commit else ""
-    yield "branch", (seen.branch or "none: HEAD is detached") + at
-    last = f", last {seen.last_transcript}" if seen.last_transcript else ""
-    yield "transcripts", f"{seen.transcripts}{last}"
-    edited = f", {seen.edited} edited since the last commit" if seen.edited else ""
-    yield "notes", f"{seen.notes}{edited}"
-    for name, path in seen.open:
-        yield "open", f"{output.short(name, 60)}  {path or '(no message yet)'}"
-    if seen.unlearned:
-        why = f": {output.short(seen.unlearned_why, 200)}" if seen.unlearned_why else ""
+def _rows(state: overview.Overview) -> Iterator[tuple[str, str]]:
+    yield "home", state.home
+    commit = f" at {state.commit[:10]}" if state.commit else ""
+    yield "branch", (state.branch or "none: HEAD is detached") + commit
+    last = f", last {state.last_transcript}" if state.last_transcript else ""
+    yield "transcripts", f"{state.transcripts}{last}"
+    edited = f", {state.edited} edited since the last commit" if state.edited else ""
+    yield "notes", f"{state.notes}{edited}"
+    for path, trouble in state.conflicts:
+        yield "conflict", f"{path} {trouble}"
+    for name, path in state.open:
+        yield "open", f"{output.shorten(name, 60)}  {path or '(no message yet)'}"
+    if state.unlearned:
+        reason = f": {output.shorten(state.unlearned_why, 200)}" if state.unlearned_why else ""
         yield (
             "to learn",
-            f"{output.plural(seen.unlearned, 'conversation')}{why} (`tacit run extract` tries now)",
+            f"{output.pluralize(state.unlearned, 'conversation')}{reason} (`tacit run extract` tries now)",
         )
-    if seen.drafts:
-        yield "to review", f"{output.plural(seen.drafts, 'draft')} (`tacit review list`)"
-    for path in seen.left_open:
+    if state.drafts:
+        yield "to review", f"{output.pluralize(state.drafts, 'draft')} (`tacit review list`)"
+    for path in state.left_open:
         yield "left open", f"{path} (a crash; the next command seals it)"
-    for path in seen.waiting:
+    for path in state.waiting:
         yield "waiting", f"{path} (sealed; `tacit run commit` commits it)"
 
 
-def _daemon_rows(seen: overview.Overview, problems: list[str]) -> Iterator[tuple[str, str]]:
-    daemon = seen.daemon
+def _daemon_rows(state: overview.Overview, problems: list[str]) -> Iterator[tuple[str, str]]:
+    daemon = state.daemon
     if daemon is None:
         yield "daemon", "does not run (`tacit serve` starts it)"
     elif daemon:
         port = f" and 127.0.0.1:{daemon.get('tcp')}" if daemon.get("tcp") else ""
-        where = f"on {daemon.get('socket')}{port}"
-        yield "daemon", f"process {daemon.get('pid')} since {daemon.get('started')} {where}"
-    if seen.spool:
-        yield "spool", f"{output.plural(seen.spool, 'record')} for the daemon to take"
+        address = f"on {daemon.get('socket')}{port}"
+        yield "daemon", f"process {daemon.get('pid')} since {daemon.get('started')} {address}"
+    if state.spool:
+        yield "spool", f"{output.pluralize(state.spool, 'record')} for the daemon to take"
     for problem in problems:
         yield "problem", problem
 
@@ -223,15 +254,15 @@ def _setting_rows(settings: dict[str, object] | None) -> Iterator[tuple[str, str
         yield from ((name, "see: tacit config") for name in ("inject", "capture", "memory"))
         return
     lanes = _names(settings.get("inject.lanes"))
-    on = f"lanes {lanes}" if lanes else "no lanes"
-    yield "inject", _but_not(on if settings.get("inject.enabled") else "off", settings, "inject")
-    yield "capture", _but_not("on" if settings.get("capture.enabled") else "off", settings, "capture")
+    enabled = f"lanes {lanes}" if lanes else "no lanes"
+    yield "inject", _with_exclusions(enabled if settings.get("inject.enabled") else "off", settings, "inject")
+    yield "capture", _with_exclusions("on" if settings.get("capture.enabled") else "off", settings, "capture")
     yield "memory", _READ_ONLY[settings.get("memory.read_only")]  # type: ignore[index]
 
 
-def _but_not(what: str, settings: dict[str, object], section: str) -> str:
-    left_out = _names(settings.get(f"{section}.exclude_agents"))
-    return f"{what}; never for {left_out}" if left_out else what
+def _with_exclusions(setting: str, settings: dict[str, object], section: str) -> str:
+    excluded = _names(settings.get(f"{section}.exclude_agents"))
+    return f"{setting}; never for {excluded}" if excluded else setting
 
 
 def _names(value: object) -> str:

@@ -1,5 +1,7 @@
 """Prove every transcript against the hash it was sealed with, and name each that was touched.
 
+What a sparse checkout leaves out is "not checked out": it is proved by what git has of it.
+
 Exit code 1 when anything is touched, missing or unreadable.
 """
 
@@ -10,13 +12,13 @@ from collections import Counter
 
 from tacit.app import open_home
 from tacit.cli import output
-from tacit.cli.dispatch import home_option, json_option, quiet_option
+from tacit.cli.dispatch import add_home_option, add_json_option, add_quiet_option
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    home_option(parser)
-    json_option(parser)
-    quiet_option(parser)
+    add_home_option(parser)
+    add_json_option(parser)
+    add_quiet_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -33,5 +35,5 @@ def run(options: argparse.Namespace) -> int:
         output.say(f"{item.state.upper()}: {item.path}\n    {item.detail}")
     if not options.quiet:
         states = ", ".join(f"{count} {state}" for state, count in counts.most_common()) or "none yet"
-        output.say(f"{output.plural(len(checked), 'transcript')}: {states}.")
+        output.say(f"{output.pluralize(len(checked), 'transcript')}: {states}.")
     return 1 if bad else 0

@@ -18,76 +18,91 @@ from typing import Protocol
 import yaml
 
 from tacit import sample
-from tacit.app import init_home, load_config, memory_of
+from tacit.app import create_memory, init_home, load_config
 from tacit.cli import output
 from tacit.cli.lines import one_line
-from tacit.evaluation.budgets import summary
-from tacit.evaluation.compared import Side, asked, side_of, size_of
-from tacit.evaluation.sampled import SETTINGS, play
+from tacit.condense.service import CondenseResult
+from tacit.evaluation.budgets import summarize
+from tacit.evaluation.sampled import SAMPLE_SETTINGS, play_conversation
 from tacit.evaluation.searchable import read_answers
-from tacit.memory import Memory, reviewing
-from tacit.memory.adopting import adopt
-from tacit.memory.condensing import Summed
-from tacit.memory.learning import Learnt, learn_pending
-from tacit.memory.lifecycle import condense_due
-from tacit.memory.rebuilding import rebuild
-from tacit.model.review import Draft
+from tacit.home import files
+from tacit.home.layout import Home
+from tacit.learn.service import LearnResult, learn_pending
+from tacit.maintenance import condense_due
+from tacit.markdown import notes
+from tacit.markdown.yaml_values import format_entry
+from tacit.memory import Memory
+from tacit.provenance import comment
+from tacit.rebuild.comparison import NotesVersion, find_version, measure_recall, measure_size
+from tacit.rebuild.merge import merge_rebuild
+from tacit.rebuild.options import setup_from_options
+from tacit.rebuild.service import rebuild
+from tacit.review import service
+from tacit.review.model import Draft
 from tacit.sample import Conversation
-from tacit.store import files
-from tacit.store.home import Home
-from tacit.text import marks, notes
-from tacit.text.yaml_values import entry
-from tacit.ways import way_of_learning
 
 OWNER = "hanna"
-_FIRST = ("knowledge/identity/", "knowledge/people/", "knowledge/projects/", "topics/")
+_SEEDED_FOLDERS = ("knowledge/identity/", "knowledge/people/", "knowledge/projects/", "topics/")
 _OLD_PAGE = "knowledge/journal/2026-07-12.md"  # 91 days before the Sunday
 _OLD_DAY = "---\ntype: journal\ndate: 2026-07-12\n---\n\n## 2026-07-12\n\n- First firing of the summer.\n"
-# What the owner writes into her journal by hand, on the Wednesday.
-_BY_HAND = "- Agreed with Tomasz: from now on parcels leave on Tuesdays and Thursdays only.\n"
+# The owner writes this into her journal by hand, on the Wednesday.
+_HANDWRITTEN_LINE = "- Agreed with Tomasz: from now on parcels leave on Tuesdays and Thursdays only.\n"
 _DAYS = 7
-_FEWER = "  extractors: [decisions, lessons, people, procedures, journal]\n"
-_NAME = "v2"
+_FEWER_EXTRACTORS = "  extractors: [decisions, lessons, people, procedures, journal]\n"
+_REBUILD_NAME = "v2"
 _BUDGETS = (512, 2048)  # tokens
-_SHOWN = 4  # lines of each kind
+_MAX_LINES_SHOWN = 4  # of each kind
 
 
-class Clock(Protocol):
+class SettableClock(Protocol):
     moment: datetime
 
     def __call__(self) -> datetime: ...
 
 
-def live_a_week(root: Path, clock: Clock) -> Memory:
-    memory = _begin(root, clock)
+def live_a_week(root: Path, clock: SettableClock) -> Memory:
+    memory = _make_home(root, clock)
     first = clock.moment.date()
-    said = [one for one in sample.conversations() if one.started.date() < first + timedelta(days=_DAYS)]
+    conversations = [
+        conversation
+        for conversation in sample.conversations()
+        if conversation.started.date() < first + timedelta(days=_DAYS)
+    ]
     for number in range(_DAYS):
         day = first + timedelta(days=number)
-        _live_day(memory, clock, day, [one for one in said if one.started.date() == day])
-    _sunday(memory)
+        _live_day(
+            memory,
+            clock,
+            day,
+            [conversation for conversation in conversations if conversation.started.date() == day],
+        )
+    _review_on_sunday(memory)
     clock.moment += timedelta(hours=9)
-    return _again(memory)
+    return _rebuild_and_adopt(memory)
 
 
-def _begin(root: Path, clock: Clock) -> Memory:
+def _make_home(root: Path, clock: SettableClock) -> Memory:
     """A home on its first morning: who is who, and nothing learned yet."""
     home = init_home(root, now=clock)[0].home
-    settings = "".join(entry(key, value) for key, value in SETTINGS.items())
-    lines = [line for line in home.config.read_text().split("\n") if line.split(":")[0] not in SETTINGS]
+    settings = "".join(format_entry(key, value) for key, value in SAMPLE_SETTINGS.items())
+    lines = [
+        line for line in home.config.read_text().split("\n") if line.split(":")[0] not in SAMPLE_SETTINGS
+    ]
     text = "\n".join(lines).rstrip() + f"\n\n{settings}"
-    files.replace(home.config, re.sub(r"  #extractors: .*\n", lambda line: _FEWER + line[0], text).encode())
+    files.replace(
+        home.config, re.sub(r"  #extractors: .*\n", lambda line: _FEWER_EXTRACTORS + line[0], text).encode()
+    )
     for path, data in [*sample.notes(), (_OLD_PAGE, _OLD_DAY.encode())]:
-        if path.startswith(_FIRST) or path == _OLD_PAGE:
+        if path.startswith(_SEEDED_FOLDERS) or path == _OLD_PAGE:
             files.make_directories((root / path).parent)
-            files.replace(root / path, _beginning(path, data))
-    memory = memory_of(Home(root), load_config(home).config, clock)
+            files.replace(root / path, _initial_text(path, data))
+    memory = create_memory(Home(root), load_config(home).config, clock)
     memory.commit()
     return memory
 
 
-def _beginning(path: str, data: bytes) -> bytes:
-    """Who the agent is stands as it is; of people and projects only their names are known."""
+def _initial_text(path: str, data: bytes) -> bytes:
+    """Identity files are used as they are; of people and projects only the names are known."""
     if not path.startswith(("knowledge/people/", "knowledge/projects/")) or path.rpartition("/")[2][0] == "_":
         return data
     head, body = notes.split(data.decode())
@@ -98,57 +113,57 @@ def _beginning(path: str, data: bytes) -> bytes:
 # ---------------------------------------------------------------- a day
 
 
-def _live_day(memory: Memory, clock: Clock, day: date, said: list[Conversation]) -> None:
+def _live_day(memory: Memory, clock: SettableClock, day: date, conversations: list[Conversation]) -> None:
     output.say_marked(f"**{day:%A}, {day}**")
-    for conversation in said:
+    for conversation in conversations:
         clock.moment = max(clock.moment, conversation.started)
-        play(memory, conversation)
+        play_conversation(memory, conversation)
         clock.moment = max(clock.moment, conversation.ended)
-        told = f"{conversation.started:%H:%M}, {len(conversation.turns)} turns: {conversation.slug}"
-        output.say(f"   talked     {told}")
-        _tell_learnt(learn_pending(memory))
+        about = f"{conversation.started:%H:%M}, {len(conversation.turns)} turns: {conversation.slug}"
+        output.say(f"   talked     {about}")
+        _say_learnt(learn_pending(memory))
     if day.weekday() == 2:
         _write_by_hand(memory, day)
     evening = datetime.combine(day, datetime.min.time(), clock.moment.tzinfo).replace(hour=23, minute=5)
     clock.moment = max(clock.moment, evening)
-    _tell_condensed(condense_due(memory))
+    _say_condensed(condense_due(memory))
     memory.commit()
     output.say()
 
 
-def _tell_condensed(done: Summed) -> None:
-    for edit in done.edits:
+def _say_condensed(condensed: CondenseResult) -> None:
+    for edit in condensed.edits:
         if edit.new is None:
-            continue  # it stands in the archive
+            continue  # moved to the archive
         output.say(f"   {'archived ' if edit.path.startswith('archive/') else 'condensed'}  {edit.path}")
-        summed = [line for line in notes.decode(edit.new).split("\n") if "<!-- day/" in line]
-        for line in summed[:_SHOWN]:
-            output.say(f"              {_cut(marks.read(line)[0])}")
-    for draft in done.drafts:
-        output.say(f"   proposed   {draft.id}: {_cut(draft.reason)}")
+        lines = [line for line in notes.decode(edit.new).split("\n") if "<!-- day/" in line]
+        for line in lines[:_MAX_LINES_SHOWN]:
+            output.say(f"              {_shorten(comment.read(line)[0])}")
+    for draft in condensed.drafts:
+        output.say(f"   proposed   {draft.id}: {_shorten(draft.reason)}")
 
 
 def _write_by_hand(memory: Memory, day: date) -> None:
     path = f"knowledge/journal/{day}.md"
     file = memory.home.root / path
     before = file.read_text() if file.exists() else f"## {day}\n"
-    files.replace(file, f"{before.rstrip()}\n\n### By hand\n\n{_BY_HAND}".encode())
-    output.say(f"   by hand    {path}: {_cut(_BY_HAND)}")
+    files.replace(file, f"{before.rstrip()}\n\n### By hand\n\n{_HANDWRITTEN_LINE}".encode())
+    output.say(f"   by hand    {path}: {_shorten(_HANDWRITTEN_LINE)}")
 
 
-def _tell_learnt(done: Learnt) -> None:
-    for change in done.added[:_SHOWN]:
-        output.say(f"   learned    {change.path.removeprefix('knowledge/')}: {_cut(change.line)}")
-    if len(done.added) > _SHOWN:
-        output.say(f"   learned    {output.plural(len(done.added) - _SHOWN, 'more line')}")
-    if done.superseded:
-        output.say(f"   superseded {output.plural(done.superseded, 'line')} that no longer holds")
-    if done.drafts:
-        drafts = output.plural(len(done.drafts), "draft")
+def _say_learnt(learnt: LearnResult) -> None:
+    for change in learnt.added[:_MAX_LINES_SHOWN]:
+        output.say(f"   learned    {change.path.removeprefix('knowledge/')}: {_shorten(change.line)}")
+    if len(learnt.added) > _MAX_LINES_SHOWN:
+        output.say(f"   learned    {output.pluralize(len(learnt.added) - _MAX_LINES_SHOWN, 'more line')}")
+    if learnt.superseded:
+        output.say(f"   superseded {output.pluralize(learnt.superseded, 'line')} that no longer holds")
+    if learnt.drafts:
+        drafts = output.pluralize(len(learnt.drafts), "draft")
         output.say(f"   waits      {drafts}: the words of others are reviewed first")
 
 
-def _cut(text: str, width: int = 100) -> str:
+def _shorten(text: str, width: int = 100) -> str:
     line = one_line(text)
     return line if len(line) <= width else line[: width - 1] + "…"
 
@@ -156,62 +171,68 @@ def _cut(text: str, width: int = 100) -> str:
 # ---------------------------------------------------------------- Sunday
 
 
-def _sunday(memory: Memory) -> None:
+def _review_on_sunday(memory: Memory) -> None:
     output.say_marked("**Sunday night: review**")
-    for draft in _to_approve(memory):
-        approved = reviewing.approve(memory, draft.id, OWNER)
+    for draft in _drafts_to_approve(memory):
+        approved = service.approve(memory, draft.id, OWNER)
         output.say(f"   approved   {draft.id} by {OWNER}: {', '.join(approved.paths)}")
         output.say(f"              taken back by: tacit history undo {approved.commit[:10]}")
-    left = len(memory.reviews.waiting())
-    output.say(f"   waiting    {output.plural(left, 'draft')} for whoever looks next: tacit review list\n")
+    count = len(memory.reviews.waiting())
+    output.say(
+        f"   waiting    {output.pluralize(count, 'draft')} for whoever looks next: tacit review list\n"
+    )
     memory.commit()
 
 
-def _to_approve(memory: Memory) -> Iterator[Draft]:
-    """What changes MEMORY.md, and one stranger's word."""
+def _drafts_to_approve(memory: Memory) -> Iterator[Draft]:
+    """The drafts that change MEMORY.md, and one that quotes a stranger."""
     waiting = memory.reviews.waiting()
     yield from (draft for draft in waiting if draft.category == "memory")
     yield from [draft for draft in waiting if draft.form == "lines" and draft.trust == "other"][:1]
 
 
-# ---------------------------------------------------------------- again
+# ---------------------------------------------------------------- rebuild
 
 
-def _again(memory: Memory) -> Memory:
-    """The owner lets facts be learned too: everything anew, on a branch, compared, adopted."""
+def _rebuild_and_adopt(memory: Memory) -> Memory:
+    """Turn on one more extractor, then rebuild on a branch, compare and adopt."""
     output.say_marked("**Monday: all of it again, with one extractor more**")
     file = memory.home.config
-    files.replace(file, file.read_text().replace(_FEWER, "").encode())
-    memory = memory_of(memory.home, load_config(memory.home).config, memory.moment)
+    files.replace(file, file.read_text().replace(_FEWER_EXTRACTORS, "").encode())
+    memory = create_memory(memory.home, load_config(memory.home).config, memory.moment)
     memory.commit()
-    how = way_of_learning(memory, _NAME)
-    done = rebuild(memory, _NAME, how)
-    output.say(f"   rebuilt    {done.branch} from {output.plural(done.conversations, 'conversation')}")
-    main, new = side_of(memory, memory.config.git.branch), side_of(memory, _NAME)
-    lines = [size_of(memory, side).learned for side in (main, new)]
-    output.say(f"   compared   learned lines: {lines[0]} on main, {lines[1]} on {_NAME}")
-    for budget, before, after in _evidence(memory, main, new):
+    method = setup_from_options(memory, _REBUILD_NAME)
+    rebuilt = rebuild(memory, _REBUILD_NAME, method)
+    output.say(
+        f"   rebuilt    {rebuilt.branch} from {output.pluralize(rebuilt.conversations, 'conversation')}"
+    )
+    main, new = find_version(memory, memory.config.git.branch), find_version(memory, _REBUILD_NAME)
+    lines = [measure_size(memory, side).learned for side in (main, new)]
+    output.say(f"   compared   learned lines: {lines[0]} on main, {lines[1]} on {_REBUILD_NAME}")
+    for budget, before, after in _recall_by_budget(memory, main, new):
         output.say(
             f"              evidence in {budget:,} tokens, notes alone: {before} on main, {after} on v2"
         )
-    adopted = adopt(memory, _NAME, how)
+    adopted = merge_rebuild(memory, _REBUILD_NAME, method)
     output.say(
-        f"   adopted    {output.plural(len(adopted.paths), 'note')}, tag {adopted.tag}, the branch is gone"
+        f"   adopted    {output.pluralize(len(adopted.paths), 'note')}, tag {adopted.tag}, the branch is gone"
     )
     output.say(f"              taken back by: tacit history undo {adopted.commit[:10]}\n")
     return memory
 
 
-def _evidence(memory: Memory, main: Side, new: Side) -> Iterator[tuple[int, str, str]]:
-    """Of all questions that the sample has, also of those whose answer nobody has said yet."""
+def _recall_by_budget(
+    memory: Memory, main: NotesVersion, new: NotesVersion
+) -> Iterator[tuple[int, str, str]]:
+    """Recall over all questions of the sample, including those not answered in its first week."""
     text = (resources("tacit.sample") / "questions.yaml").read_text(encoding="utf-8")
     questions = read_answers(yaml.safe_load(text), "questions.yaml")
-    found = [
-        summary(asked(memory, side, "knowledge", questions, _BUDGETS, _silent), _BUDGETS, 1.0)
+    summaries = [
+        summarize(measure_recall(memory, side, "knowledge", questions, _BUDGETS, _silent), _BUDGETS, 1.0)
         for side in (main, new)
     ]
     for budget in _BUDGETS:
-        before, after = (one.ways["compiled"][budget].recall or 0.0 for one in found)
+        before, after = (result.ways["compiled"][budget].recall or 0.0 for result in summaries)
         yield budget, f"{100 * before:.0f} %", f"{100 * after:.0f} %"
 
 

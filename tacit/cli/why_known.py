@@ -15,10 +15,10 @@ from dataclasses import asdict
 
 from tacit.app import open_home
 from tacit.cli import output
-from tacit.cli.dispatch import home_option, json_option, words
-from tacit.model.known import Trace, Words
+from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
+from tacit.provenance.model import SourceTurn, Trace
 
-_TOLD = {
+_HOW_LABELS = {
     "generated": "tacit wrote it",
     "edited": "tacit wrote it, and somebody changed it since",
     "written": "written by hand",
@@ -26,73 +26,75 @@ _TOLD = {
     "drafted": "it waits in a draft",
     "proposed": "it waits as a proposal",
 }
-_WHOSE = {
+_TRUST_LABELS = {
     "owner": "the owner's word",
     "agent": "the agent's word",
     "other": "the word of somebody else",
     "tool": "from a tool",
     "web": "from a tool that reads what strangers write",
 }
-_GONE = {"gone": "the transcript is gone", "purged": "this origin was purged"}
-_LINES = 6  # of what was said
+_STATE_LABELS = {"gone": "the transcript is gone", "purged": "this origin was purged"}
+_MAX_QUOTED_LINES = 6  # of a message
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("text", metavar="TEXT", nargs="+", type=words, help="a line, or some words of it")
-    home_option(parser)
-    json_option(parser)
+    parser.add_argument(
+        "text", metavar="TEXT", nargs="+", type=utf8_argument, help="a line, or some words of it"
+    )
+    add_home_option(parser)
+    add_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     text = " ".join(options.text)
-    found = open_home(options.home, recover=False).why_known(text)
+    traces = open_home(options.home, recover=False).why_known(text)
     if options.json:
-        output.dump([asdict(one) for one in found])
-    elif found:
-        _say(text, found)
+        output.dump([asdict(trace) for trace in traces])
+    elif traces:
+        _say(text, traces)
     else:
         output.warn(f"tacit: Nothing here is known about {text!r}. `tacit search` looks for other words.")
-    return 0 if found else 1
+    return 0 if traces else 1
 
 
-def _say(text: str, found: list[Trace]) -> None:
-    if found[0].is_nearest:
+def _say(text: str, traces: list[Trace]) -> None:
+    if traces[0].is_nearest:
         output.say(f"{text!r} stands nowhere. The nearest:")
         output.say()
-    for number, trace in enumerate(found):
+    for number, trace in enumerate(traces):
         if number:
             output.say()
-        for line in _lines(trace):
+        for line in _trace_lines(trace):
             output.say(line)
 
 
-def _lines(trace: Trace) -> Iterator[str]:
+def _trace_lines(trace: Trace) -> Iterator[str]:
     yield f"{trace.path}:{trace.line}" if trace.line else trace.path
     yield f"  {trace.text}"
     if trace.is_superseded:
         yield "  superseded: it is kept and given to nobody"
-    made = f" ({trace.extractor})" if trace.extractor else ""
-    whose = f", {_WHOSE[trace.trust]}" if trace.trust else ""
-    yield f"  {_TOLD[trace.how]}{made}{whose}"
+    extractor = f" ({trace.extractor})" if trace.extractor else ""
+    trust = f", {_TRUST_LABELS[trace.trust]}" if trace.trust else ""
+    yield f"  {_HOW_LABELS[trace.how]}{extractor}{trust}"
     if trace.since is not None:
         since = trace.since
         yield f"  since {since.when:%Y-%m-%d %H:%M}, {since.commit[:10]} by {since.author}: {since.subject}"
     elif trace.how != "proposed":
         yield "  not committed yet"
-    for said in trace.words:
-        yield from _spoken(said)
+    for source in trace.words:
+        yield from _source_lines(source)
 
 
-def _spoken(said: Words) -> Iterator[str]:
-    place = said.transcript if said.number is None else f"{said.transcript}, record {said.number}"
-    yield f"  from {place}" + (f" ({_GONE[said.state]})" if said.state else "")
-    if said.before:
-        yield f"    {said.before}"
-    if said.text:
-        who = f"{said.role} {said.speaker}".rstrip()
-        when = f"{said.at:%Y-%m-%d %H:%M} " if said.at else ""
-        first, *rest = said.text.strip().split("\n")
-        yield f"  > {when}{who}: {first}"
-        yield from (f"    {line}" for line in rest[: _LINES - 1])
-        if len(rest) >= _LINES:
+def _source_lines(source: SourceTurn) -> Iterator[str]:
+    place = source.transcript if source.number is None else f"{source.transcript}, record {source.number}"
+    yield f"  from {place}" + (f" ({_STATE_LABELS[source.state]})" if source.state else "")
+    if source.before:
+        yield f"    {source.before}"
+    if source.text:
+        speaker = f"{source.role} {source.speaker}".rstrip()
+        moment = f"{source.at:%Y-%m-%d %H:%M} " if source.at else ""
+        first, *rest = source.text.strip().split("\n")
+        yield f"  > {moment}{speaker}: {first}"
+        yield from (f"    {line}" for line in rest[: _MAX_QUOTED_LINES - 1])
+        if len(rest) >= _MAX_QUOTED_LINES:
             yield "    …"

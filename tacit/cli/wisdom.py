@@ -18,112 +18,116 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from tacit.cli import output, reviewing
-from tacit.cli.dispatch import words
-from tacit.cli.reviewing import opened
-from tacit.workspace import Place, wisdom
-from tacit.workspace.place import SOUL
-from tacit.workspace.review import propose_as_is
-from tacit.workspace.shorter import stale_tools
-from tacit.workspace.wisdom import WISDOM, Found
+from tacit.cli.dispatch import utf8_argument
+from tacit.cli.reviewing import open_from_options
+from tacit.hosts.openclaw.workspace import AgentWorkspace, wisdom
+from tacit.hosts.openclaw.workspace.layout import SOUL
+from tacit.hosts.openclaw.workspace.review import propose_as_is
+from tacit.hosts.openclaw.workspace.shorter import check_stale_tools
+from tacit.hosts.openclaw.workspace.wisdom import WISDOM, Found
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, (about, *_) in _ACTIONS.items():
         action = actions.add_parser(name, help=about, description=about)
-        _own(action, name)
-        reviewing.options(action)
+        _add_arguments(action, name)
+        reviewing.add_options(action)
 
 
-def _own(parser: argparse.ArgumentParser, name: str) -> None:
+def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     if name in ("sources", "draft"):
         parser.add_argument(
-            "--source", type=words, action="append", default=[], metavar="FILE",
+            "--source", type=utf8_argument, action="append", default=[], metavar="FILE",
             help="a further file with lessons, by its path in the workspace; may be repeated",
         )  # fmt: skip
     if name == "draft":
-        reviewing.as_is_option(parser)
+        reviewing.add_as_is_option(parser)
     if name in ("approve", "promote", "undo"):
-        reviewing.by_option(parser, required=name == "approve")
+        reviewing.add_by_option(parser, required=name == "approve")
 
 
 def run(options: argparse.Namespace) -> int:
     _, act = _ACTIONS[options.action]
-    return act(opened(options), options)
+    return act(open_from_options(options), options)
 
 
-def _sources(workspace: Place, options: argparse.Namespace) -> int:
-    found = wisdom.sources(workspace, options.source)
+def _sources(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
+    results = wisdom.read_sources(workspace, options.source)
     if options.json:
         output.dump(
             [
-                {"path": one.source.path, "lessons": one.lessons, "problem": one.warning or None}
-                for one in found
+                {"path": result.source.path, "lessons": result.lessons, "problem": result.warning or None}
+                for result in results
             ]
         )
         return 0
-    output.table((one.source.path, output.plural(one.lessons, "lesson")) for one in found if not one.warning)
-    _warn(found)
+    output.print_table(
+        (result.source.path, output.pluralize(result.lessons, "lesson"))
+        for result in results
+        if not result.warning
+    )
+    _warn_of_missing(results)
     return 0
 
 
-def _warn(found: Sequence[Found]) -> None:
-    for one in found:
-        if one.warning:
-            output.warn(f"warning: {one.source.path}: {one.warning}; going on without it.")
+def _warn_of_missing(results: Sequence[Found]) -> None:
+    for result in results:
+        if result.warning:
+            output.warn(f"warning: {result.source.path}: {result.warning}; going on without it.")
 
 
-def _draft(workspace: Place, options: argparse.Namespace) -> int:
+def _draft(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
     if options.as_is:
-        return reviewing.said(workspace, propose_as_is(workspace, WISDOM), options)
-    made = wisdom.draft(workspace, options.source)
+        return reviewing.print_proposal(workspace, propose_as_is(workspace, WISDOM), options)
+    draft = wisdom.draft(workspace, options.source)
     if options.json:
-        return reviewing.said(
-            workspace, made.proposed, options, how=made.compressed.how, covers=made.compressed.covers
+        return reviewing.print_proposal(
+            workspace, draft.proposed, options, how=draft.compressed.how, covers=draft.compressed.covers
         )
-    _warn(made.sources)
-    output.say(made.compressed.section)
-    for note in made.compressed.notes:
+    _warn_of_missing(draft.sources)
+    output.say(draft.compressed.section)
+    for note in draft.compressed.notes:
         output.say(note)
     output.say()
-    return reviewing.said(workspace, made.proposed, options)
+    return reviewing.print_proposal(workspace, draft.proposed, options)
 
 
-def _check(workspace: Place, options: argparse.Namespace) -> int:
-    found = wisdom.check(workspace)
-    errors = sum(problem.level == "error" for problem in found)
+def _check(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
+    problems = wisdom.check(workspace)
+    errors = sum(problem.level == "error" for problem in problems)
     if options.json:
-        output.dump([asdict(problem) for problem in found])
+        output.dump([asdict(problem) for problem in problems])
     else:
-        output.problems(found)
+        output.print_problems(problems)
         output.say(
-            f"{output.plural(errors, 'error')}." if errors else f"The wisdom of {SOUL} is as it should be."
+            f"{output.pluralize(errors, 'error')}." if errors else f"The wisdom of {SOUL} is as it should be."
         )
     return 1 if errors else 0
 
 
-def _due(workspace: Place, options: argparse.Namespace) -> int:
-    found = wisdom.due(workspace)
+def _due(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
+    status = wisdom.check_due(workspace)
     if options.json:
-        output.dump(found._asdict())
+        output.dump(status._asdict())
     else:
-        output.say(found.why)
-        if found.due:
+        output.say(status.why)
+        if status.due:
             output.say("To draft: tacit wisdom draft")
-    stale = stale_tools(workspace)
-    output.problems([stale] if stale else [])
-    return 1 if found.due else 0
+    stale = check_stale_tools(workspace)
+    output.print_problems([stale] if stale else [])
+    return 1 if status.due else 0
 
 
-def _approve(workspace: Place, options: argparse.Namespace) -> int:
+def _approve(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
     return reviewing.approve(workspace, WISDOM, options)
 
 
-def _promote(workspace: Place, options: argparse.Namespace) -> int:
+def _promote(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
     return reviewing.promote(workspace, WISDOM, options)
 
 
-def _undo(workspace: Place, options: argparse.Namespace) -> int:
+def _undo(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
     return reviewing.undo(workspace, WISDOM, options)
 
 

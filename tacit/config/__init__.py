@@ -1,56 +1,56 @@
 """memory-config.yaml: one frozen Config.
 
-A value is the default in keys.py unless the file says otherwise; there is no third place. Whoever owns
-the outside reads the file and the environment and hands both to `parse`. A wrong file gives a
-ConfigError and no Config at all, so nothing ever runs on half of what someone wrote.
+A value is the default in schema.py unless the file sets it; there is no third place. The caller reads the
+file and the environment and passes both to `parse`. An invalid file gives a ConfigError and no Config at all,
+so nothing ever runs on half of a file.
 """
 
-from tacit.config.keys import (
+from tacit.config.conversion import show
+from tacit.config.help import ConfigRow, describe, mask_secret, render_starter
+from tacit.config.loader import LoadedConfig, parse
+from tacit.config.schema import (
     Audience,
-    Capture,
+    CaptureSettings,
     Config,
-    ContextCompiler,
+    ContextCompilerSettings,
     Files,
-    Git,
-    Inject,
-    Lifecycle,
+    GitSettings,
+    InjectSettings,
+    LifecycleSettings,
     Override,
     Policy,
-    Review,
-    Search,
+    ReviewSettings,
+    SearchSettings,
     SessionRule,
-    Sessions,
+    SessionSettings,
     Value,
-    Watchers,
+    WatcherSettings,
     Workspace,
 )
-from tacit.config.load import Loaded, parse
-from tacit.config.show import Row, describe, starter, without_secret
-from tacit.config.values import show
 
 __all__ = [
     "Audience",
-    "Capture",
+    "CaptureSettings",
     "Config",
-    "ContextCompiler",
+    "ConfigRow",
+    "ContextCompilerSettings",
     "Files",
-    "Git",
-    "Inject",
-    "Lifecycle",
-    "Loaded",
+    "GitSettings",
+    "InjectSettings",
+    "LifecycleSettings",
+    "LoadedConfig",
     "Override",
     "Policy",
-    "Review",
-    "Row",
-    "Search",
+    "ReviewSettings",
+    "SearchSettings",
     "SessionRule",
-    "Sessions",
+    "SessionSettings",
     "Value",
-    "Watchers",
+    "WatcherSettings",
     "Workspace",
     "describe",
+    "mask_secret",
     "parse",
+    "render_starter",
     "show",
-    "starter",
-    "without_secret",
 ]

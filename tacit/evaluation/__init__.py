@@ -1,1 +1,1 @@
-"""How good search is: public question sets, a home's own questions, and the constants fitted on them."""
+"""Measuring search quality: public question sets, a home's own questions, and fitted constants."""

@@ -1,7 +1,7 @@
-"""Evidence recall at a token budget: of what an answer needs, how much stands in the prompt?
+"""Evidence recall at a token budget: how much of what an answer needs is in the prompt?
 
-A piece of evidence is a message of a set or a quote from one's own home. It stands in a prompt when its whole
-text does, white space aside; `part`: when one of its passages does, as the index cuts them.
+A piece of evidence is a message of a set or a quote from the user's home. It is in a prompt if its whole text
+is, ignoring white space; `part`: if one of its chunks is, as the index cuts them.
 """
 
 from __future__ import annotations
@@ -13,53 +13,53 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from tacit.evaluation.homes import home_of
+from tacit.context.model import Compiled, Notice
+from tacit.evaluation.homes import temporary_home
 from tacit.evaluation.measures import percentile
 from tacit.evaluation.prompts import (
-    DEFAULT,
-    Compiler,
-    Line,
-    Shown,
-    collapsed,
-    fitting,
-    passages,
-    shown,
-    shown_in,
-    turns_of,
+    DEFAULT_BUDGET,
+    EvalCompiler,
+    PromptEvidence,
+    PromptLine,
+    collapse_space,
+    evidence_of_lines,
+    evidence_of_prompt,
+    list_messages,
+    pack_lines,
+    rank_chunks,
 )
-from tacit.evaluation.sets import Collection, Place, Question
-from tacit.index.opening import open_index
+from tacit.evaluation.sets import EvalQuestion, EvidencePlace, QuestionSet
+from tacit.markdown.chunker import split_message
 from tacit.memory import Memory
-from tacit.model.context import Compiled, Notice
-from tacit.text.chunk import pieces
-from tacit.text.passages import LIMIT
+from tacit.search.documents import MAX_PASSAGE_CHARS
+from tacit.search.open_index import open_index
 
-Way: TypeAlias = Literal["compiled", "recent", "bm25"]
-WAYS: tuple[Way, ...] = get_args(Way)
-Tick: TypeAlias = Callable[[int, int], None]
+PromptMethod: TypeAlias = Literal["compiled", "recent", "bm25"]
+PROMPT_METHODS: tuple[PromptMethod, ...] = get_args(PromptMethod)
+ProgressCallback: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """One question in one way with one budget. `recall` and `part` are None for one without an answer."""
+class PromptScore:
+    """One question with one way and one budget. `recall` and `part` are None for unanswerable questions."""
 
     recall: float | None
     part: float | None
     tokens: int
     milliseconds: float = 0.0
-    best: float | None = None  # relevance of the best passage given; None: none was
+    best: float | None = None  # relevance of the best chunk in the prompt; None: there is none
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    question: Question
-    results: Mapping[tuple[Way, int], Result]
+class Measurement:
+    question: EvalQuestion
+    results: Mapping[tuple[PromptMethod, int], PromptScore]
     notices: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class At:
-    """All questions in one way with one budget: shares and means, None of nothing."""
+class BudgetStats:
+    """All questions with one way and one budget: shares and means; None without values."""
 
     recall: float | None
     part: float | None
@@ -67,132 +67,144 @@ class At:
     over: float | None
     p50: float
     p95: float
-    strong: float | None  # of the questions without an answer those that got a passage this relevant,
-    injected: float | None  # and those that got any
+    strong: float | None  # share of unanswerable questions that got a chunk this relevant
+    injected: float | None  # and share of those that got any
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
     questions: int
     unanswerable: int
-    ways: Mapping[Way, Mapping[int, At]]
+    ways: Mapping[PromptMethod, Mapping[int, BudgetStats]]
 
 
 def measure_set(
-    collections: Sequence[Collection], settings: Mapping[str, object], budgets: Sequence[int], tick: Tick
-) -> Iterator[Measured]:
+    collections: Sequence[QuestionSet],
+    settings: Mapping[str, object],
+    budgets: Sequence[int],
+    tick: ProgressCallback,
+) -> Iterator[Measurement]:
     """Each collection in a home of its own."""
-    asked = [one for one in collections if one.questions]
-    total, done = sum(len(one.questions) for one in asked), 0
-    for collection in asked:
-        texts = {said.id: said.text for said in collection.said}
-        questions = [_quoting(question, texts) for question in collection.questions]
-        newest = (Line("", said.speaker, said.text.strip()) for said in reversed(collection.said))
-        with home_of(collection, settings) as (memory, _):
-            for measured in _measure(memory, questions, newest, budgets):
+    non_empty = [collection for collection in collections if collection.questions]
+    total, finished = sum(len(collection.questions) for collection in non_empty), 0
+    for collection in non_empty:
+        texts = {message.id: message.text for message in collection.said}
+        questions = [_quote_messages(question, texts) for question in collection.questions]
+        newest = (
+            PromptLine("", message.speaker, message.text.strip()) for message in reversed(collection.said)
+        )
+        with temporary_home(collection, settings) as (memory, _):
+            for measured in _measure_questions(memory, questions, newest, budgets):
                 yield measured
-                done += 1
-                tick(done, total)
+                finished += 1
+                tick(finished, total)
 
 
 def measure_home(
-    memory: Memory, questions: Sequence[Question], budgets: Sequence[int], tick: Tick
-) -> Iterator[Measured]:
+    memory: Memory, questions: Sequence[EvalQuestion], budgets: Sequence[int], tick: ProgressCallback
+) -> Iterator[Measurement]:
     memory.searcher.update()
-    for done, measured in enumerate(_measure(memory, questions, turns_of(memory), budgets), 1):
+    for finished, measured in enumerate(
+        _measure_questions(memory, questions, list_messages(memory), budgets), 1
+    ):
         yield measured
-        tick(done, len(questions))
+        tick(finished, len(questions))
 
 
-def _quoting(question: Question, texts: Mapping[str, str]) -> Question:
-    """Messages by their text. One that is not in the set is nowhere, and so not in a prompt."""
-    gold = tuple((Place("", texts.get(places[0].path, "")),) for places in question.gold)
+def _quote_messages(question: EvalQuestion, texts: Mapping[str, str]) -> EvalQuestion:
+    """Replace ids of messages by their text. A message that is not in the set counts as never found."""
+    gold = tuple((EvidencePlace("", texts.get(places[0].path, "")),) for places in question.gold)
     return replace(question, gold=gold)
 
 
-def _measure(
-    memory: Memory, questions: Iterable[Question], newest: Iterable[Line], budgets: Sequence[int]
-) -> Iterator[Measured]:
-    usual = memory.config.context_compiler.token_budget
-    room = {budget: usual if budget == DEFAULT else budget for budget in budgets}
-    most = max(room.values())
-    said = fitting((line for line in newest if line.text), most)
-    recent = {budget: shown(reversed(fitting(said, room[budget]))) for budget in budgets}
+def _measure_questions(
+    memory: Memory, questions: Iterable[EvalQuestion], newest: Iterable[PromptLine], budgets: Sequence[int]
+) -> Iterator[Measurement]:
+    default_budget = memory.config.context_compiler.token_budget
+    room = {budget: default_budget if budget == DEFAULT_BUDGET else budget for budget in budgets}
+    max_tokens = max(room.values())
+    turns = [line for line in newest if line.text]
+    recent = {budget: evidence_of_lines(reversed(pack_lines(turns, room[budget]))) for budget in budgets}
     memory.turns.warm()
     with (
         tempfile.TemporaryDirectory(prefix="tacit-eval-") as folder,
         closing(open_index(memory.searcher.file)) as index,
     ):
-        compiler = Compiler(memory, Path(folder))
+        compiler = EvalCompiler(memory, Path(folder))
         for question in questions:
-            ranked = fitting(passages(index, question.text, compiler.scope, most), most)
-            results: dict[tuple[Way, int], Result] = {}
+            ranked = list(rank_chunks(index, question.text, compiler.scope, max_tokens))
+            results: dict[tuple[PromptMethod, int], PromptScore] = {}
             notices: list[Notice] = []
             for budget in budgets:
                 compiled, milliseconds = compiler.compile(question.text, budget)
                 results["compiled", budget] = replace(
-                    _result(question, shown_in(compiled)), milliseconds=milliseconds, best=_best(compiled)
+                    _score_prompt(question, evidence_of_prompt(compiled)),
+                    milliseconds=milliseconds,
+                    best=_best_score(compiled),
                 )
-                results["recent", budget] = _result(question, recent[budget])
-                results["bm25", budget] = _result(question, shown(fitting(ranked, room[budget])))
+                results["recent", budget] = _score_prompt(question, recent[budget])
+                results["bm25", budget] = _score_prompt(
+                    question, evidence_of_lines(pack_lines(ranked, room[budget]))
+                )
                 notices += compiled.receipt.notices
-            yield Measured(question, results, tuple(notices))
+            yield Measurement(question, results, tuple(notices))
 
 
-def _best(compiled: Compiled) -> float | None:
+def _best_score(compiled: Compiled) -> float | None:
     scores = [section.score or 0.0 for section in compiled.sections if section.slot == "knowledge"]
     return max(scores, default=None)
 
 
-def _result(question: Question, prompt: Shown) -> Result:
+def _score_prompt(question: EvalQuestion, prompt: PromptEvidence) -> PromptScore:
     if not question.gold:
-        return Result(None, None, prompt.tokens)
-    whole = [any(stands(place, prompt) for place in places) for places in question.gold]
-    part = [any(stands_in_part(place, prompt) for place in places) for places in question.gold]
-    return Result(sum(whole) / len(whole), sum(part) / len(part), prompt.tokens)
+        return PromptScore(None, None, prompt.tokens)
+    complete = [any(is_in_prompt(place, prompt) for place in places) for places in question.gold]
+    part = [any(is_partly_in_prompt(place, prompt) for place in places) for places in question.gold]
+    return PromptScore(sum(complete) / len(complete), sum(part) / len(part), prompt.tokens)
 
 
-def stands(place: Place, prompt: Shown) -> bool:
-    """A place without a quote is a file: anything of it will do."""
-    quote = collapsed(place.quote)
+def is_in_prompt(place: EvidencePlace, prompt: PromptEvidence) -> bool:
+    """Whether a place is in a prompt. One without a quote is a file: any text of it counts."""
+    quote = collapse_space(place.quote)
     return quote in prompt.text if quote else place.path in prompt.paths and place.path != ""
 
 
-def stands_in_part(place: Place, prompt: Shown) -> bool:
-    return stands(place, prompt) or any(
-        collapsed(piece.text) in prompt.text for piece in pieces(place.quote, LIMIT)
+def is_partly_in_prompt(place: EvidencePlace, prompt: PromptEvidence) -> bool:
+    return is_in_prompt(place, prompt) or any(
+        collapse_space(piece.text) in prompt.text for piece in split_message(place.quote, MAX_PASSAGE_CHARS)
     )
 
 
-# All of them
+# All questions
 
 
-def summary(measured: Sequence[Measured], budgets: Sequence[int], strong: float) -> Summary:
-    with_answer = sum(bool(one.question.gold) for one in measured)
-    ways: dict[Way, Mapping[int, At]] = {
+def summarize(measured: Sequence[Measurement], budgets: Sequence[int], strong: float) -> Summary:
+    with_answer = sum(bool(item.question.gold) for item in measured)
+    ways: dict[PromptMethod, Mapping[int, BudgetStats]] = {
         way: {
-            budget: _at([one.results[way, budget] for one in measured], budget, strong) for budget in budgets
+            budget: _aggregate([item.results[way, budget] for item in measured], budget, strong)
+            for budget in budgets
         }
-        for way in WAYS
+        for way in PROMPT_METHODS
     }
     return Summary(with_answer, len(measured) - with_answer, ways)
 
 
-def _at(results: Sequence[Result], budget: int, strong: float) -> At:
-    without = [one for one in results if one.recall is None]
-    times = [one.milliseconds for one in results]
-    return At(
-        recall=_mean(one.recall for one in results if one.recall is not None),
-        part=_mean(one.part for one in results if one.part is not None),
-        tokens=_mean(one.tokens for one in results),
-        over=_mean(one.tokens > budget for one in results) if budget != DEFAULT else None,
+def _aggregate(results: Sequence[PromptScore], budget: int, strong: float) -> BudgetStats:
+    unanswered = [result for result in results if result.recall is None]
+    times = [result.milliseconds for result in results]
+    return BudgetStats(
+        recall=_mean(result.recall for result in results if result.recall is not None),
+        part=_mean(result.part for result in results if result.part is not None),
+        tokens=_mean(result.tokens for result in results),
+        over=_mean(result.tokens > budget for result in results) if budget != DEFAULT_BUDGET else None,
         p50=percentile(times, 0.5),
         p95=percentile(times, 0.95),
-        strong=_mean(one.best is not None and one.best >= strong for one in without),
-        injected=_mean(one.best is not None for one in without),
+        strong=_mean(result.best is not None and result.best >= strong for result in unanswered),
+        injected=_mean(result.best is not None for result in unanswered),
     )
 
 
 def _mean(values: Iterable[float]) -> float | None:
-    found = list(values)
-    return sum(found) / len(found) if found else None
+    numbers = list(values)
+    return sum(numbers) / len(numbers) if numbers else None

@@ -1,9 +1,9 @@
-"""How well the extractors find what a careful person would note, by a key that a person wrote.
+"""Scores the extractors against a key that a person wrote.
 
-The key names, for each conversation and each extractor, what is wanted and what may be found besides: a turn,
-and words that the line must have. A line is right when it is from such a turn and has all these words. It is
-wrong when it fits nothing in the key, and also when it only says again what another line has given already.
-So precision is the share of lines that are right, and recall the share of what is wanted that was found.
+For each conversation and each extractor the key lists the expected items and others that are allowed: a turn,
+and words that the line must contain. A line is right if it is from such a turn and has all these words. It is
+wrong if it fits no item, and also if it only repeats another line. Precision is the share of lines that are
+right, and recall the share of expected items that were found.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tacit.errors import UsageError
-from tacit.lifecycle.extractors.extractor import Extractor
-from tacit.lifecycle.learn import learn
-from tacit.model.changes import Change, Heard, Known
+from tacit.learn.extractors.extractor import Extractor
+from tacit.learn.model import Change, Heard, Known
+from tacit.learn.pipeline import learn
 from tacit.text.words import fold
 
 
-class Item(NamedTuple):
+class KeyItem(NamedTuple):
     turns: tuple[int, ...]
-    words: tuple[tuple[str, ...], ...]  # one of each must be in the line
+    words: tuple[tuple[str, ...], ...]  # one word of each tuple must be in the line
     is_wanted: bool
 
     def fits(self, change: Change) -> bool:
@@ -31,15 +31,15 @@ class Item(NamedTuple):
         )
 
 
-Key = Mapping[str, Mapping[str, Sequence[Item]]]  # conversation → extractor → items
+AnswerKey = Mapping[str, Mapping[str, Sequence[KeyItem]]]  # conversation → extractor → items
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
-    """Of one extractor over some conversations."""
+class ExtractionScore:
+    """The score of one extractor over some conversations."""
 
     wanted: int = 0
-    found: int = 0  # of what is wanted
+    found: int = 0  # of the expected items
     lines: int = 0
     right: int = 0
     missed: tuple[str, ...] = field(default=(), repr=False)
@@ -53,8 +53,8 @@ class Score:
     def recall(self) -> float | None:
         return self.found / self.wanted if self.wanted else None
 
-    def __add__(self, other: Score) -> Score:
-        return Score(
+    def __add__(self, other: ExtractionScore) -> ExtractionScore:
+        return ExtractionScore(
             self.wanted + other.wanted,
             self.found + other.found,
             self.lines + other.lines,
@@ -64,31 +64,31 @@ class Score:
         )
 
 
-def scores(
-    conversations: Iterable[tuple[str, Heard]], key: Key, known: Known, extractors: Sequence[Extractor]
-) -> dict[str, Score]:
-    """By extractor. Conversations come with the names that they have in the key; others are left out."""
-    found = {one.name: Score() for one in extractors}
-    for name, heard in conversations:
+def score_extractors(
+    conversations: Iterable[tuple[str, Heard]], key: AnswerKey, known: Known, extractors: Sequence[Extractor]
+) -> dict[str, ExtractionScore]:
+    """The scores by extractor. Conversations are named as in the key; those not in it are skipped."""
+    totals = {extractor.name: ExtractionScore() for extractor in extractors}
+    for name, conversation in conversations:
         if name in key:
-            for one in extractors:
-                changes = learn(heard, known, [one], None).changes
-                found[one.name] += score(name, changes, key[name].get(one.name, ()))
-    return found
+            for extractor in extractors:
+                changes = learn(conversation, known, [extractor], None).changes
+                totals[extractor.name] += score_conversation(name, changes, key[name].get(extractor.name, ()))
+    return totals
 
 
-def score(name: str, changes: Sequence[Change], items: Sequence[Item]) -> Score:
-    """Of one extractor in one conversation."""
-    given: set[Item] = set()
+def score_conversation(name: str, changes: Sequence[Change], items: Sequence[KeyItem]) -> ExtractionScore:
+    """The score of one extractor in one conversation."""
+    matched: set[KeyItem] = set()
     mistaken: list[str] = []
     for change in changes:
         fitting = {item for item in items if item.fits(change)}
-        if not fitting - given:
+        if not fitting - matched:
             mistaken.append(f"{name}#{change.source.number} {change.text}")
-        given |= fitting
+        matched |= fitting
     wanted = [item for item in items if item.is_wanted]
-    missed = [f"{name}#{_shown(item)}" for item in wanted if item not in given]
-    return Score(
+    missed = [f"{name}#{_describe(item)}" for item in wanted if item not in matched]
+    return ExtractionScore(
         len(wanted),
         len(wanted) - len(missed),
         len(changes),
@@ -98,22 +98,22 @@ def score(name: str, changes: Sequence[Change], items: Sequence[Item]) -> Score:
     )
 
 
-def _shown(item: Item) -> str:
+def _describe(item: KeyItem) -> str:
     return f"{','.join(map(str, item.turns))} {' + '.join('|'.join(either) for either in item.words)}"
 
 
-def read_key(data: object, where: str) -> Key:
-    """The key as it is written in YAML: `conversation: {extractor: {wanted: [[TURN, WORDS…]], also: …}}`."""
+def read_key(data: object, where: str) -> AnswerKey:
+    """Parse a key from YAML: `conversation: {extractor: {wanted: [[TURN, WORDS…]], also: …}}`."""
     try:
         return {
             str(name): {
                 str(extractor): [
-                    *(_item(one, True) for one in parts.get("wanted") or ()),
-                    *(_item(one, False) for one in parts.get("also") or ()),
+                    *(_read_item(entry, True) for entry in parts.get("wanted") or ()),
+                    *(_read_item(entry, False) for entry in parts.get("also") or ()),
                 ]
                 for extractor, parts in by_extractor.items()
             }
-            for name, by_extractor in _mapping(data).items()
+            for name, by_extractor in _require_mapping(data).items()
         }
     except (TypeError, ValueError, AttributeError, IndexError, KeyError):
         raise UsageError(
@@ -121,15 +121,15 @@ def read_key(data: object, where: str) -> Key:
         ) from None
 
 
-def _mapping(data: object) -> Mapping[str, Any]:
+def _require_mapping(data: object) -> Mapping[str, Any]:
     if not isinstance(data, dict):
         raise TypeError
     return data
 
 
-def _item(one: Sequence[Any], is_wanted: bool) -> Item:
-    turns = one[0] if isinstance(one[0], list) else [one[0]]
-    words = tuple(tuple(str(word).split("|")) for word in one[1:])
+def _read_item(entry: Sequence[Any], is_wanted: bool) -> KeyItem:
+    turns = entry[0] if isinstance(entry[0], list) else [entry[0]]
+    words = tuple(tuple(str(word).split("|")) for word in entry[1:])
     if not words:
         raise ValueError
-    return Item(tuple(map(int, turns)), words, is_wanted)
+    return KeyItem(tuple(map(int, turns)), words, is_wanted)

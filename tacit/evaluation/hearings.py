@@ -1,27 +1,27 @@
-"""The conversations of a home as they are learned from, by the names that a key may call them."""
+"""The attributed conversations of a home, under the names that a key uses for them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
+from tacit.home.layout import CONVERSATIONS
+from tacit.home.listing import walk
+from tacit.learn.model import Heard
 from tacit.memory import Memory
-from tacit.memory.hearing import hear
-from tacit.model.changes import Heard
-from tacit.store.home import CONVERSATIONS
-from tacit.store.listing import walk
+from tacit.transcripts.attribution import attribute_transcript
 
 
-def hearings(memory: Memory) -> Iterator[Heard]:
-    """Oldest first. Nothing counts as given before: what the notes say by now was made from them."""
+def attributed_conversations(memory: Memory) -> Iterator[Heard]:
+    """Oldest first. Nothing counts as injected: the notes of today were made from these conversations."""
     for path in sorted(path for path, _ in walk(str(memory.home.root), CONVERSATIONS)):
-        heard = hear(memory, path, given=())
-        if heard is not None:
-            yield heard
+        conversation = attribute_transcript(memory, path, given=())
+        if conversation is not None:
+            yield conversation
 
 
-def named(heard: Iterable[Heard], names: Collection[str]) -> Iterator[tuple[str, Heard]]:
-    """A conversation is called by its session's id, or by the end of its file's name."""
-    for one in heard:
-        stem = one.transcript.rpartition("/")[2].removesuffix(".md")
-        fitting = (name for name in names if name == one.session_id or stem.endswith(f"-{name}"))
-        yield next(fitting, stem), one
+def pair_with_names(heard: Iterable[Heard], names: Collection[str]) -> Iterator[tuple[str, Heard]]:
+    """Pair each conversation with its name: the session's id, or the end of its file name."""
+    for conversation in heard:
+        stem = conversation.transcript.rpartition("/")[2].removesuffix(".md")
+        fitting = (name for name in names if name == conversation.session_id or stem.endswith(f"-{name}"))
+        yield next(fitting, stem), conversation

@@ -1,5 +1,5 @@
-"""A home that holds one collection, made as a user's would be: captured, sealed, indexed. There is nothing
-else in it, and its clock stands at the last message."""
+"""A home that holds one collection, built like a user's: captured, sealed, indexed. It contains nothing else,
+and its clock stands at the last message."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
-from tacit.app import init_home, load_config, memory_of
-from tacit.evaluation.sets import Collection, Said
+from tacit.app import create_memory, init_home, load_config
+from tacit.evaluation.sets import QuestionSet, SetMessage
+from tacit.home.layout import CONFIG, Home
 from tacit.memory import Memory
-from tacit.store.home import CONFIG, Home
 
-_AGENTS = ("assistant", "agent", "ai", "bot")
-_NOTES = ("knowledge/", "topics/")
+_AGENT_NAMES = ("assistant", "agent", "ai", "bot")
+_STARTER_FOLDERS = ("knowledge/", "topics/")
 
 
-Known = Mapping[tuple[str, int], Said]  # path of a transcript and number of a record
+MessagesByPlace = Mapping[tuple[str, int], SetMessage]  # path of a transcript and number of a record
 
 
 @contextmanager
-def home_of(collection: Collection, settings: Mapping[str, object]) -> Iterator[tuple[Memory, Known]]:
-    """For as long as it is asked."""
+def temporary_home(
+    collection: QuestionSet, settings: Mapping[str, object]
+) -> Iterator[tuple[Memory, MessagesByPlace]]:
+    """A temporary home of a collection."""
     with tempfile.TemporaryDirectory(prefix="tacit-eval-") as folder:
-        memory, known = build(Path(folder) / "home", collection, settings)
+        memory, known = build_home(Path(folder) / "home", collection, settings)
         memory.searcher.update()
         try:
             yield memory, known
@@ -35,20 +37,22 @@ def home_of(collection: Collection, settings: Mapping[str, object]) -> Iterator[
             memory.searcher.close()
 
 
-def build(root: Path, collection: Collection, settings: Mapping[str, object]) -> tuple[Memory, Known]:
-    """The home, and which message stands where. `settings` to try: of search, or with a section before the
-    last dot."""
+def build_home(
+    root: Path, collection: QuestionSet, settings: Mapping[str, object]
+) -> tuple[Memory, MessagesByPlace]:
+    """The home, and its messages by place. `settings` are those of search, or have a section before the last
+    dot."""
     _, report = init_home(root)
     for path in report.made:
-        if path.startswith(_NOTES):
+        if path.startswith(_STARTER_FOLDERS):
             (root / path).unlink()
-    (root / CONFIG).write_text(_config(settings))
-    home, last = Home(root), max(said.at for said in collection.said)
-    memory = memory_of(home, load_config(home).config, lambda: last)
-    return memory, _say(memory, collection)
+    (root / CONFIG).write_text(_config_text(settings))
+    home, newest = Home(root), max(message.at for message in collection.said)
+    memory = create_memory(home, load_config(home).config, lambda: newest)
+    return memory, _capture(memory, collection)
 
 
-def _config(settings: Mapping[str, object]) -> str:
+def _config_text(settings: Mapping[str, object]) -> str:
     sections: dict[str, list[str]] = {"git": ["auto_commit: false"]}
     for key, value in settings.items():
         section, _, name = key.rpartition(".")
@@ -58,24 +62,24 @@ def _config(settings: Mapping[str, object]) -> str:
     )
 
 
-def _say(memory: Memory, collection: Collection) -> Known:
-    known: dict[tuple[str, int], Said] = {}
-    for name, messages in groupby(collection.said, key=lambda said: said.session):
-        said = list(messages)
-        session = memory.session(session_id=f"{collection.name}-{name}", started=said[0].at)
+def _capture(memory: Memory, collection: QuestionSet) -> MessagesByPlace:
+    known: dict[tuple[str, int], SetMessage] = {}
+    for name, messages in groupby(collection.said, key=lambda message: message.session):
+        batch = list(messages)
+        session = memory.session(session_id=f"{collection.name}-{name}", started=batch[0].at)
         numbers = []
-        at = said[0].at
-        for message in said:
-            at = max(at + timedelta(seconds=1), message.at)
-            role, speaker = _who(message.speaker)
-            numbers.append((session.message(role, message.text, at=at, speaker=speaker), message))
-        sealed = session.end(at=at)
+        moment = batch[0].at
+        for message in batch:
+            moment = max(moment + timedelta(seconds=1), message.at)
+            role, speaker = _role_of(message.speaker)
+            numbers.append((session.message(role, message.text, at=moment, speaker=speaker), message))
+        sealed = session.end(at=moment)
         if sealed is not None:
             known |= {(sealed.path, number): message for number, message in numbers}
     return known
 
 
-def _who(speaker: str) -> tuple[Literal["user", "agent"], str | None]:
-    if speaker.casefold() in _AGENTS:
+def _role_of(speaker: str) -> tuple[Literal["user", "agent"], str | None]:
+    if speaker.casefold() in _AGENT_NAMES:
         return "agent", None
     return "user", None if speaker.casefold() == "user" else speaker

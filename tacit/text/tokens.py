@@ -1,7 +1,7 @@
-"""How many tokens a text costs, by the vocabulary o200k_base, without any network.
+"""Counts the tokens of a text with the vocabulary o200k_base, without network access.
 
-The weights are inside the splintr wheel. Other models count a little differently; a budget needs one
-measure that never changes under it, not the right one for every model.
+The vocabulary is inside the splintr wheel. Other models count a little differently; a budget needs one
+measure that never changes, not the exact one for every model.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from splintr import AnyTokenizer
 
-# The time splintr takes grows with the length, as it should, but one word of 5 MB makes it use a
-# gigabyte and keep it. In pieces it stays small. Cut at a space nothing changes; only where 4,096
-# characters have no space at all does each cut count a token or two too many.
-_PIECE = 4096
+# The time of splintr grows linearly, but for one word of 5 MB it allocates a gigabyte and keeps it. In chunks
+# it stays small. A split at a space changes nothing; without any space in 4,096 characters each split counts
+# a token or two too many.
+_CHUNK_CHARS = 4096
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _lock = Lock()
 
 
 def count(text: str) -> int:
-    """Tokens in `text`, for any string. `<|endoftext|>` written by someone is plain text."""
+    """Tokens in `text`, for any string. A literal `<|endoftext|>` is plain text."""
     encode = _tokenizer().encode_ordinary
     # Half a character or a byte that is not UTF-8 reaches a model as the replacement character.
     clean = _SURROGATE.sub("\ufffd", text)
-    return sum(len(encode(piece)) for piece in _pieces(clean))
+    return sum(len(encode(chunk)) for chunk in _split_chunks(clean))
 
 
-def _pieces(text: str) -> Iterator[str]:
-    at = 0
-    while len(text) - at > _PIECE:
+def _split_chunks(text: str) -> Iterator[str]:
+    start = 0
+    while len(text) - start > _CHUNK_CHARS:
         # Before the space, because a token takes the space in front of its word.
-        space = text.rfind(" ", at + 1, at + _PIECE)
-        end = space if space > 0 else at + _PIECE
-        yield text[at:end]
-        at = end
-    yield text[at:]
+        space = text.rfind(" ", start + 1, start + _CHUNK_CHARS)
+        end = space if space > 0 else start + _CHUNK_CHARS
+        yield text[start:end]
+        start = end
+    yield text[start:]
 
 
 def _tokenizer() -> AnyTokenizer:
-    with _lock:  # two threads that come first would both load it
+    with _lock:  # otherwise two first threads would both load it
         return _load()
 
 

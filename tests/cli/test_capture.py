@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tacit as product
-from tacit.model.turns import Attachment, KnowledgeChange, Message, ToolCall, Transcript
-from tacit.store import transcripts
-from tacit.store.files import locked
+from tacit.home.files import hold_lock
+from tacit.transcripts import writer
+from tacit.transcripts.model import Attachment, KnowledgeChange, Message, ToolCall, Transcript
 
 if TYPE_CHECKING:
     from tests.conftest import GitLog, Ran, Tacit
@@ -222,12 +222,12 @@ def test_cli_capture_seals_what_nobody_ended_after_the_idle_hours(tacit: Tacit, 
     good(tacit("capture", "message", "ses_1", "user", "hello"))
     (file,) = home.glob("raw/**/*.md")
     good(tacit("capture", "list"))
-    assert not transcripts.is_sealed(file)
+    assert not writer.is_sealed(file)
     long_ago = time.time() - 13 * 3600
     os.utime(file, (long_ago, long_ago))
     good(tacit("capture", "end", good(tacit("capture", "start")).strip()))
     assert good(tacit("capture", "list")) == ""
-    assert transcripts.is_sealed(file)
+    assert writer.is_sealed(file)
 
 
 def test_cli_capture_a_message_to_a_sealed_session_is_kept_in_a_new_part(tacit: Tacit, home: Path) -> None:
@@ -248,7 +248,7 @@ def test_cli_capture_a_message_to_a_sealed_session_is_kept_in_a_new_part(tacit: 
 
 def test_cli_capture_a_message_does_not_wait_for_somebody_elses_commit(tacit: Tacit, home: Path) -> None:
     good(tacit("capture", "start", "--session-id", "ses_1"))
-    with locked(home / ".tacit" / "lock"):
+    with hold_lock(home / ".tacit" / "lock"):
         good(tacit("capture", "message", "ses_1", "user", "now", timeout=20.0))
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tacit.config import Config
-from tacit.config.keys import flatten
+from tacit.config.schema import flatten
 from tests.conftest import Tacit
 
 

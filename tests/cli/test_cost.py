@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tacit.errors import LimitReached
-from tacit.llm.estimate import Rates, items
+from tacit.home.layout import Home
+from tacit.llm.breakers import Breakers
+from tacit.llm.estimate import Rates, estimate_items
+from tacit.llm.ledger import Ledger
+from tacit.llm.spending import Call, Price, SpendingLimits
 from tacit.llm.tasks import TASKS
-from tacit.model.spending import Call, Limits, Price
-from tacit.store.breakers import Breakers
-from tacit.store.home import Home
-from tacit.store.ledger import Ledger
 from tests.conftest import Tacit
 
 HAIKU = "anthropic:claude-haiku-4-5"
@@ -127,7 +127,7 @@ def test_what_is_no_model_and_no_number_is_told(tacit: Tacit) -> None:
 
 def usd(rates: Rates, prices: Price, name: str, seen: list[Call] | None = None) -> float:
     models = dict.fromkeys(("gate", "commit", "extract", "condense", "prune", "embed"), "m")
-    found = {item.name: item for item in items(rates, models, {"m": prices}, seen or [])}
+    found = {item.name: item for item in estimate_items(rates, models, {"m": prices}, seen or [])}
     price = found[name].usd
     assert price is not None
     return price
@@ -200,7 +200,7 @@ def test_status_tells_why_calls_were_refused_though_no_limit_is_quite_reached(
     home: Path, tacit: Tacit
 ) -> None:
     configure(home, "lifecycle: {model: 'openai:brand-new'}\n")
-    ledger = Ledger(Home(home), lambda: datetime.now(UTC).astimezone(), Limits(usd=1.0))
+    ledger = Ledger(Home(home), lambda: datetime.now(UTC).astimezone(), SpendingLimits(usd=1.0))
     with pytest.raises(LimitReached):
         ledger.meter("extract", "openai:brand-new", None).begin(1, 1)
     assert "1 call refused today: openai:brand-new has no price" in tacit("status").stdout

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tacit.config import Config, without_secret
+from tacit.config import Config, mask_secret
+from tacit.home.doctor import run_checks
+from tacit.home.layout import Home
 from tacit.memory import Memory
-from tacit.store.checkup import checkup
-from tacit.store.home import Home
 from tests.conftest import Tacit, plain_user
 
 
@@ -67,10 +67,6 @@ def no_hooks(home: Path) -> None:
     (home / ".git" / "hooks" / "pre-commit").unlink()
 
 
-def open_to_all(home: Path) -> None:
-    home.chmod(0o755)
-
-
 def linked_note(home: Path) -> None:
     (home / "elsewhere").write_text("x")
     os.link(home / "elsewhere", home / "knowledge" / "hard.md")
@@ -86,7 +82,6 @@ def linked_note(home: Path) -> None:
         (lost_head, ".git/HEAD: is missing or damaged.", 1),
         (garbage_index, "the index is damaged", 1),
         (no_hooks, ".git/hooks/pre-commit: does not call tacit.", 0),
-        (open_to_all, "Run: chmod 700", 0),
         (linked_note, "hard link", 0),
     ],
 )
@@ -106,7 +101,7 @@ def test_cli_doctor_tells_sessions_that_were_left_open_or_wait(
 ) -> None:
     session = memory.session(session_id="left")
     session.message("user", "still here")
-    session._live.close()  # type: ignore[union-attr]
+    session._writer.close()  # type: ignore[union-attr]
     assert "was left open by a crash" in tacit("doctor").stdout
 
 
@@ -217,7 +212,7 @@ def test_rights_are_looked_at_for_the_user_who_asks(home: Path, monkeypatch: pyt
     for file in shut:
         Path(file).touch()
     monkeypatch.setattr(os, "access", lambda path, mode: str(path) not in shut)
-    looked = {check.name: check for check in checkup(Home(home), Config(), lambda done, total: None)}
+    looked = {check.name: check for check in run_checks(Home(home), Config(), lambda done, total: None)}
     found = [str(problem) for problem in looked["rights"].problems]
     assert found[0].startswith("knowledge/memory/MEMORY.md: cannot be used by this user. Run: chmod")
     assert len(found) == 4
@@ -235,7 +230,7 @@ def test_rights_are_looked_at_for_the_user_who_asks(home: Path, monkeypatch: pyt
     ],
 )
 def test_an_address_is_shown_without_what_is_secret(remote: str, shown: str) -> None:
-    assert without_secret(remote) == shown
+    assert mask_secret(remote) == shown
 
 
 def test_cli_doctor_shows_no_password(home: Path, tacit: Tacit) -> None:
@@ -254,7 +249,7 @@ def test_little_space_is_told_in_megabytes(
     home: Path, monkeypatch: pytest.MonkeyPatch, free: int, shown: str
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(0, 0, free))
-    looked = {check.name: check for check in checkup(Home(home), Config(), lambda done, total: None)}
+    looked = {check.name: check for check in run_checks(Home(home), Config(), lambda done, total: None)}
     assert looked["disk"].found == shown
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tacit.store.home import Home
-from tacit.store.senders import Senders
+from tacit.home.layout import Home
+from tacit.sessions.senders import Senders
 from tests.memory.homes import files_of, opened, settle
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import tacit as product
-from tacit.store import files
+from tacit.home import files
 from tests.conftest import GitLog, Tacit
 
 SECRET = "blue heron 7719"
@@ -68,10 +68,11 @@ def test_cli_forget_of_a_session_and_of_an_origin(home: Path, tacit: Tacit) -> N
 
 def test_cli_forget_says_when_nothing_matches(home: Path, tacit: Tacit) -> None:
     furnish(home)
-    for arguments in ([SECRET.upper()], [SECRET.upper(), "--yes"], ["--session", "x"], ["--origin", "irc"]):
+    other = "HAS A BLUE HERON"
+    for arguments in ([other], [other, "--yes"], ["--session", "x"], ["--origin", "irc"]):
         done = tacit("forget", *arguments)
         assert (done.code, "Nothing matches" in done.stdout) == (1, True)
-    assert NOTE in tacit("forget", SECRET.upper()).stdout
+    assert NOTE in tacit("forget", other).stdout
 
 
 def test_cli_forget_says_what_to_do_when_nothing_matches(home: Path, tacit: Tacit) -> None:
@@ -121,7 +122,7 @@ def test_cli_forget_of_whole_turns_in_one_place(home: Path, tacit: Tacit) -> Non
 
 def test_cli_forget_waits_for_nobody_who_serves(home: Path, tacit: Tacit) -> None:
     furnish(home)
-    with files.locked(home / ".tacit" / "daemon.lock"):
+    with files.hold_lock(home / ".tacit" / "daemon.lock"):
         done = tacit("forget", SECRET, "--yes")
     assert done.code == 1
     assert "tacit stop" in done.stderr

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tacit.model.topics import Decision
-from tacit.store.gatelog import GateLog
-from tacit.store.home import Home
+from tacit.home.layout import Home
+from tacit.topics.decision_log import GateLog
+from tacit.topics.model import TopicDecision
 
 if TYPE_CHECKING:
     from tests.conftest import Tacit
 
-MADE = Decision(
+MADE = TopicDecision(
     timestamp="2026-11-16T09:30:00+01:00",
     message_hash="ab" * 32,
     topic_name="mail",
@@ -50,7 +50,7 @@ def log(home: Path) -> GateLog:
     return GateLog(Home(home))
 
 
-def at(minute: int, score: float = 0.25) -> Decision:
+def at(minute: int, score: float = 0.25) -> TopicDecision:
     return replace(
         MADE, timestamp=f"2026-11-16T09:{minute:02}:00+01:00", message_hash=f"{minute:064}", tier2_score=score
     )

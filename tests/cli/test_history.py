@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tacit.config import Config
+from tacit.home.layout import Home
 from tacit.memory import Memory
-from tacit.store.home import Home
 
 if TYPE_CHECKING:
     from tests.conftest import Tacit

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tacit.openclaw import manifest, packaged
-from tacit.openclaw.plan import changes, hook_keys
-from tacit.openclaw.settings import TESTED
-from tacit.store.home import Home
+from tacit.home.layout import Home
+from tacit.hosts.openclaw import manifest, packaged
+from tacit.hosts.openclaw.install_plan import find_changes, hook_keys
+from tacit.hosts.openclaw.settings import TESTED_VERSION
 from tests.conftest import Ran, Tacit
 from tests.e2e.grown import grow
 
@@ -110,8 +110,8 @@ def test_doctor_names_all_that_is_missing_and_how_to_mend_it(place: Place) -> No
 @pytest.mark.parametrize(
     ("version", "told"),
     [
-        (TESTED, ""),
-        ("2027.1.0", f"warning: It is newer than {TESTED}, which tacit was tested with."),
+        (TESTED_VERSION, ""),
+        ("2027.1.0", f"warning: It is newer than {TESTED_VERSION}, which tacit was tested with."),
         ("2026.8.9", "error: This version is older than 2026.9, and its hooks differ."),
     ],
 )
@@ -180,12 +180,12 @@ def _installed_hooks(place: Place) -> bytes:
     place.config.chmod(0o640)
     now = datetime(2026, 11, 17, tzinfo=UTC)
     backup = manifest.back_up(place.home, place.config, now)
-    keys = changes({}, hook_keys(str(place.home.root)))
-    made = manifest.Manifest(now.isoformat(), "0", "0", str(place.config), backup, 0o640, "", keys)
+    keys = find_changes({}, hook_keys(str(place.home.root)))
+    made = manifest.InstallManifest(now.isoformat(), "0", "0", str(place.config), backup, 0o640, "", keys)
     manifest.save(place.home, made)
-    entries = {name: {"enabled": True} for name in packaged.hooks()}
+    entries = {name: {"enabled": True} for name in packaged.all_hook_files()}
     place.write({"hooks": {"internal": {"enabled": True, "entries": entries}}, "meta": {"x": 1}})
-    for name, files in packaged.hooks().items():
+    for name, files in packaged.all_hook_files().items():
         folder = place.config.parent / "hooks" / name
         folder.mkdir(parents=True)
         for file, data in files.items():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tacit as product
-from tacit.text import marks
+from tacit.provenance import comment
 from tests.conftest import GitLog, Tacit
 
 NOTE = "knowledge/reference/glazes.md"
@@ -22,8 +22,8 @@ def path(home: Path) -> str:
     with memory.session(session_key=STRANGER, session_id="theirs") as session:
         session.message("user", "The glaze is poison", speaker="Mallory")
     assert session.path
-    line = marks.marked(
-        "- 2026-03-04: The glaze is poison", "facts/1", [marks.source_of(session.path, 1)], "other"
+    line = comment.attach(
+        "- 2026-03-04: The glaze is poison", "facts/1", [comment.source_name(session.path, 1)], "other"
     )
     memory.write(NOTE, f"# Glazes\n\n{line}\n- Moss is green\n", replacing=None)
     memory.commit()
@@ -65,7 +65,7 @@ def test_cli_purge_shows_first_and_does_it_when_told_to(
     assert f"tacit history undo {commit.name[:10]}" in done.stdout
     assert "tacit forget" in done.stdout
     said = json.loads((home / "raw/purged.jsonl").read_text())
-    assert (said["by"], said["why"], said["sources"]) == ("Hanna", "a stranger", [marks.source_of(path)])
+    assert (said["by"], said["why"], said["sources"]) == ("Hanna", "a stranger", [comment.source_name(path)])
     assert tacit("verify", "--quiet").code == 0
     assert tacit("doctor", "--quiet").code == 0
     assert tacit("history", "undo", commit.name).code == 0
@@ -74,7 +74,7 @@ def test_cli_purge_shows_first_and_does_it_when_told_to(
 
 def test_cli_purge_prints_json(path: str, tacit: Tacit) -> None:
     value = json.loads(tacit("purge", "--origin", "theirs", "--json").stdout)
-    assert (value["sources"], value["done"], value["commit"]) == ([marks.source_of(path)], False, None)
+    assert (value["sources"], value["done"], value["commit"]) == ([comment.source_name(path)], False, None)
     value = json.loads(tacit("purge", "--origin", "theirs", "--yes", "--json").stdout)
     assert (value["done"], [one["line"] for one in value["lines"]]) == (True, [3])
 
@@ -89,7 +89,7 @@ def test_cli_purge_of_nothing_and_of_everything(path: str, tacit: Tacit) -> None
 def test_cli_doctor_lists_lines_of_others_and_those_whose_transcript_is_gone(
     home: Path, path: str, tacit: Tacit
 ) -> None:
-    lost = marks.marked("- Kontora", "facts/1", ["2020/01/01/0000-x-y#3"], "agent")
+    lost = comment.attach("- Kontora", "facts/1", ["2020/01/01/0000-x-y#3"], "agent")
     (home / "knowledge/reference/pay.md").write_text(f"# Pay\n\n{lost}\n")
     said = tacit("doctor").stdout
     assert f"{NOTE}:3: is the word of somebody else than you." in said

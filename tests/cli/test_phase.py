@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tacit.app import open_home, open_workspace
-from tacit.openclaw.phases import backups, entering
-from tacit.openclaw.phases.migration import Migration
-from tacit.workspace import ARTEFACTS, review
-from tacit.workspace.shorter import compact_tools, shorten_soul
-from tacit.workspace.wisdom import draft
+from tacit.hosts.openclaw.phases import backups, entering
+from tacit.hosts.openclaw.phases.migration import Migration
+from tacit.hosts.openclaw.workspace import ARTEFACTS, review
+from tacit.hosts.openclaw.workspace.shorter import compact_tools, shorten_soul
+from tacit.hosts.openclaw.workspace.wisdom import draft
 from tests.conftest import Ran, Tacit
 from tests.e2e import grown
 
@@ -97,7 +97,7 @@ def test_drafts_whose_promotion_was_cut_short_are_promoted_by_the_next_try(
     with monkeypatch.context() as patch:
         patch.setattr(review, "promote", cut)
         with pytest.raises(KeyboardInterrupt):
-            entering.enter(entering.Doing(prepared, "Ines", lambda _: None), "0b")
+            entering.enter(entering.PhaseEntry(prepared, "Ines", lambda _: None), "0b")
     assert "0b, and cut short" in phase("status").stdout
     ran = phase("next", "--by", "Ines")
     assert ran.code == 0, ran.stderr
@@ -112,7 +112,7 @@ def test_drafts_whose_promotion_was_cut_short_are_promoted_by_the_next_try(
 def test_a_dry_run_changes_nothing_and_what_it_refuses_is_told(
     phase: Phase, prepared: Migration, workspace: Path
 ) -> None:
-    entering.enter(entering.Doing(prepared, "Ines", lambda _: None), "0b")
+    entering.enter(entering.PhaseEntry(prepared, "Ines", lambda _: None), "0b")
     soul = workspace / "SOUL.md"
     soul.write_text(soul.read_text() + "\nMine.\n")
     before = soul.read_bytes()

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tacit.home import files
 from tacit.memory import Memory
-from tacit.store import files
 
 if TYPE_CHECKING:
     from tests.conftest import GitLog, Tacit
@@ -34,7 +34,7 @@ def left_open(home: Path, memory: Memory) -> str:
     """A session whose process died."""
     session = memory.session()
     session.message("user", "cut off")
-    path, live = session.path, session._live
+    path, live = session.path, session._writer
     assert live is not None
     assert path is not None
     live.close()
@@ -179,7 +179,7 @@ def test_if_due_condenses_by_its_schedule_though_notes_were_just_committed(
 
 
 def test_cron_says_nothing_where_another_process_is_at_it(home: Path, tacit: Tacit) -> None:
-    with files.locked(home / ".tacit/lifecycle.lock"):
+    with files.hold_lock(home / ".tacit/lifecycle.lock"):
         assert tacit("run", "all").code != 0
         ran = tacit("run", "all", "--if-due", "--quiet")
     assert (ran.code, ran.stdout, ran.stderr) == (0, "", "")

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from tacit.cli.main import main
-from tacit.daemon.place import running
-from tacit.net.local import socket_path
-from tacit.store import spool
-from tacit.store.home import CONFIG, Home
+from tacit.client.socket import socket_path
+from tacit.home.layout import CONFIG, Home
+from tacit.server.instance import find_daemon
+from tacit.transcripts import spool
 from tests.conftest import Tacit
-from tests.daemon.served import PATIENCE, answers, serving
+from tests.server.served import PATIENCE, answers, serving
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def background(home: Path, tacit: Tacit) -> Iterator[str]:
 def test_cli_serve_in_the_background_answers_when_the_command_returns_and_stop_ends_it(
     home: Path, tacit: Tacit, background: str
 ) -> None:
-    info = running(Home(home))
+    info = find_daemon(Home(home))
     assert info is not None
     assert answers(home)
     assert f"listening on {socket_path(str(home))} and 127.0.0.1:{info.tcp}" in background
@@ -46,7 +46,7 @@ def test_cli_serve_in_the_background_answers_when_the_command_returns_and_stop_e
     detached = tacit("serve", "--detach", timeout=PATIENCE)
     assert detached.code == 1
     assert f"process {info.pid} since" in detached.stderr
-    assert running(Home(home)) == info
+    assert find_daemon(Home(home)) == info
 
     spool.add(home, "turn", {"message": "nothing for a daemon"})
     settings = "inject: {exclude_agents: [mole], lanes: [runtime, file]}\nmemory: {read_only: true}\n"
@@ -57,7 +57,7 @@ def test_cli_serve_in_the_background_answers_when_the_command_returns_and_stop_e
     )
     assert rows["capture"] == "on"
     assert rows["memory"] == "read-only; nothing is added to notes"
-    assert "1 spooled records could not be taken" in until_told(tacit, "problem", "1 spooled")["problem"]
+    assert "set aside" in until_told(tacit, "problem", "1 event of a host")["problem"]
     value = json.loads(tacit("status", "--json").stdout)
     assert (value["daemon"]["pid"], value["daemon"]["answers"]) == (info.pid, True)
     assert value["settings"]["inject.exclude_agents"] == ["mole"]
@@ -66,7 +66,7 @@ def test_cli_serve_in_the_background_answers_when_the_command_returns_and_stop_e
     ran = tacit("stop", timeout=PATIENCE)
     assert (ran.code, ran.stderr) == (0, "")
     assert ran.stdout == f"The daemon of {home} (process {info.pid}) was asked to stop and has ended.\n"
-    assert running(Home(home)) is None
+    assert find_daemon(Home(home)) is None
     ran = tacit("stop")
     assert (ran.code, ran.stdout) == (0, f"No daemon runs for {home}.\n")
 
@@ -85,7 +85,7 @@ def test_cli_serve_detach_says_why_it_cannot(home: Path, tacit: Tacit) -> None:
     ran = tacit("serve", "--detach", timeout=PATIENCE)
     assert ran.code == 1
     assert "unknown key 'nonsense'" in ran.stderr
-    assert running(Home(home)) is None
+    assert find_daemon(Home(home)) is None
 
 
 @pytest.mark.parametrize("arguments", [("--tcp", "x"), ("--tcp", "70000"), ("--detach", "--install")])
@@ -105,10 +105,10 @@ def test_cli_serve_and_stop_need_a_home(tmp_path: Path, capsys: pytest.CaptureFi
 HOLDER = """
 import os, sys, time
 from pathlib import Path
-from tacit.daemon.place import Place
-from tacit.store.home import Home
+from tacit.server.instance import DaemonInstance
+from tacit.home.layout import Home
 
-place = Place(Home(Path(sys.argv[1])))
+place = DaemonInstance(Home(Path(sys.argv[1])))
 place.take()
 place.announce()
 print("held", flush=True)

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.cli.dispatch import dispatch
-from tacit.cli.lines import cells_of
-from tacit.cli.receipt import explained, listed
-from tacit.model.context import Dropped, Notice, Receipt, Section, Slot
-from tacit.store import receipts
-from tacit.store.home import Home
-from tacit.text.receipts import receipt_of
+from tacit.cli.lines import count_cells
+from tacit.cli.receipt import render_receipt, render_receipt_list
+from tacit.context import receipts
+from tacit.context.model import Dropped, Notice, Receipt, Section, Slot
+from tacit.context.receipt_codec import decode_line
+from tacit.home.layout import Home
 from tests.conftest import Ran, Tacit, on_a_terminal
 
 DATA = Path(__file__).parent.parent / "data" / "why"
@@ -217,8 +217,8 @@ def test_cli_why_lists_receipts(here: Here) -> None:
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("receipt", [FIRING, GROUP, ACK], ids=["firing", "group", "ack"])
 def test_no_line_is_wider_than_the_terminal(receipt: Receipt, width: int) -> None:
-    lines = ["".join(piece.text for piece in line) for line in explained(receipt, width)]
-    assert max(map(cells_of, lines)) <= width
+    lines = ["".join(piece.text for piece in line) for line in render_receipt(receipt, width)]
+    assert max(map(count_cells, lines)) <= width
     assert any(line.startswith("[") and line.endswith("]") for line in lines)
     for section in receipt.sections:  # narrow or not, the end of each source can be read
         if section.source:
@@ -241,7 +241,7 @@ def test_the_bar_has_one_width_and_shows_every_slot(
     sections = tuple(Section(slot, slot, "", tokens, None, "x") for slot, tokens in parts)
     total = sum(tokens for _, tokens in parts)
     receipt = replace(ACK, sections=sections, tokens=total, budget=budget)
-    lines = ["".join(piece.text for piece in line) for line in explained(receipt, width)]
+    lines = ["".join(piece.text for piece in line) for line in render_receipt(receipt, width)]
     [bar] = [line for line in lines if line.startswith("[")]
     assert len(bar) == min(60, width - 2) + 2
     letters = {"dreams": "?", "message": "Q"}
@@ -256,11 +256,11 @@ def test_the_files_of_a_session_are_told_against_what_the_host_would_have_loaded
     begun = replace(
         GROUP, message="", lane="bootstrap", rule="sessions.group_chat", tokens=116, host_tokens=2290
     )
-    lines = ["".join(piece.text for piece in line) for line in explained(begun, 100)]
+    lines = ["".join(piece.text for piece in line) for line in render_receipt(begun, 100)]
     assert lines[0] == "The files of a session that begins"
     assert "116 tokens, where the host by itself would load 2,290" in lines
     assert "lane bootstrap  rule sessions.group_chat" in "  ".join(lines[:4])
-    [row] = ["".join(piece.text for piece in line) for line in listed([begun], 120)]
+    [row] = ["".join(piece.text for piece in line) for line in render_receipt_list([begun], 120)]
     assert row.endswith("(bootstrap)")
 
 
@@ -287,7 +287,7 @@ def test_cli_why_takes_the_beginning_or_the_end_of_an_id(here: Here) -> None:
 def test_cli_why_as_json_is_the_whole_receipt(here: Here) -> None:
     told = answer(here("--json"))
     assert set(told) == set(Receipt.__dataclass_fields__)
-    assert receipt_of(json.dumps(told).encode()) == FIRING
+    assert decode_line(json.dumps(told).encode()) == FIRING
     assert [receipt["id"] for receipt in answer(here("-n", "2", "--json"))] == [FIRING.id, ACK.id]
 
 

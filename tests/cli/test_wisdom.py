@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Ran, Tacit
-from tests.embed import conftest as loopback
-from tests.embed.conftest import Reply, Serve
+from tests.embeddings import conftest as loopback
+from tests.embeddings.conftest import Reply, Serve
 from tests.workspaces import FOLDER, grown, text
 
 serve = loopback.serve

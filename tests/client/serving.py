@@ -10,21 +10,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import tacit
-from tacit.api import Served
-from tacit.daemon.log import Log
-from tacit.daemon.metrics import Metrics
-from tacit.daemon.place import Place
-from tacit.daemon.server import Server
-from tacit.memory.live import Conversations
-from tacit.store.home import Home
+from tacit.home.layout import Home
+from tacit.operations import OperationContext
+from tacit.server.instance import DaemonInstance
+from tacit.server.log import Log
+from tacit.server.metrics import Metrics
+from tacit.server.router import Server
+from tacit.sessions.registry import SessionRegistry
 
 
 @contextmanager
 def serving(
     root: Path, *, workers: int = 4, waiting: int = 32, deadline_ms: int = 30_000
-) -> Iterator[Served]:
+) -> Iterator[OperationContext]:
     memory = tacit.open(root)
-    served = Served(memory, Conversations(memory))
+    served = OperationContext(memory, SessionRegistry(memory))
     serve = replace(memory.config.serve, workers=workers, waiting=waiting)
     up, over = threading.Event(), asyncio.Event()
     loop = asyncio.new_event_loop()
@@ -32,7 +32,7 @@ def serving(
     async def run() -> None:
         log = Log(root / ".tacit" / "daemon.log")
         server = Server(served, serve, deadline_ms=deadline_ms, metrics=Metrics(), log=log)
-        with Place(Home(root)) as place:
+        with DaemonInstance(Home(root)) as place:
             await server.start(place.listen())
             place.announce()
             up.set()

@@ -16,12 +16,11 @@ import pytest
 
 import tacit as product
 from tacit import aio
+from tacit.context.model import Compiled
 from tacit.errors import HomeError, SessionError, UsageError
 from tacit.memory import Memory
-from tacit.model.context import Compiled
-from tacit.model.search import Scope
-from tacit.model.turns import KnowledgeChange, Message
-from tests.daemon.served import serving
+from tacit.search.model import Scope
+from tacit.transcripts.model import KnowledgeChange, Message
 from tests.memory.homes import (
     GROUP,
     OWNER,
@@ -32,6 +31,7 @@ from tests.memory.homes import (
     everything,
     settle,
 )
+from tests.server.served import serving
 
 T = TypeVar("T")
 Serving = Callable[[Path], AbstractContextManager[object]]
@@ -500,4 +500,4 @@ def test_aio_nothing_heavy_is_held_after_the_end(garden: Path) -> None:
             assert memory._memory is not None
             return memory._memory
 
-    assert run(ask()).searcher._open is None
+    assert run(ask()).searcher._sqlite is None

@@ -23,19 +23,19 @@ import pytest
 import tacit as product
 from tacit import app
 from tacit.client import Client, Kept, connect
+from tacit.client.socket import socket_path
+from tacit.context.delivery.files import context_file_path, write_context_file
+from tacit.context.model import Compiled
 from tacit.errors import Busy, HomeError, SessionError, TacitError, UsageError
+from tacit.home.layout import Home
 from tacit.memory import Memory
-from tacit.model.context import Compiled
-from tacit.model.search import Scope
-from tacit.model.topics import Event
-from tacit.model.turns import Message, ToolCall
-from tacit.net.local import socket_path
-from tacit.store import spool
-from tacit.store.home import Home
-from tacit.store.mirrors import mirror_file, write_mirror
+from tacit.search.model import Scope
+from tacit.topics.model import Event
+from tacit.transcripts import spool
+from tacit.transcripts.model import Message, ToolCall
 from tests.client.serving import serving
 from tests.conftest import eventually
-from tests.daemon.served import serving as daemon
+from tests.http.fake import Behave, answers, drips, floods, hangs, listening, read_request, resets, sends
 from tests.memory.homes import (
     GROUP,
     OWNER,
@@ -47,7 +47,7 @@ from tests.memory.homes import (
     notice_codes,
     settle,
 )
-from tests.net.fake import Behave, answers, drips, floods, hangs, listening, read_request, resets, sends
+from tests.server.served import serving as daemon
 
 AT = datetime(2026, 3, 10, 9, 30, tzinfo=UTC)
 LONG = 30.0  # seconds: a slow machine must not change what a turn holds
@@ -278,7 +278,7 @@ def test_client_a_bad_daemon_breaks_no_turn(garden: Path, behave: Behave) -> Non
         given = [{"name": "SOUL.md", "path": "SOUL.md", "content": "x", "missing": False}]
         assert client.bootstrap(OWNER, given) == given
         assert time.monotonic() - began < GENEROUS
-        assert client._here is None  # nothing was done beside it
+        assert client._local_home is None  # nothing was done beside it
 
 
 @pytest.mark.parametrize("behave", BAD.values(), ids=BAD)
@@ -297,17 +297,17 @@ def test_client_a_bad_daemon_is_an_error_that_says_what_to_do(garden: Path, beha
 def test_client_who_reads_does_not_wait_for_a_daemon_without_a_sign_of_life(
     garden: Path, behave: Behave, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tacit.client._LOOK", 0.1)
+    monkeypatch.setattr("tacit.client.client._PING_TIMEOUT_S", 0.1)
     told: list[str] = []
     with at(garden, warn=told.append) as client:
         client.turn(QUESTION, seconds=LONG)
         with behaving(garden, behave):
             assert client.find("water").hits
-            opened = client._here
+            opened = client._local_home
             assert opened is not None
             assert client.look(QUESTION).text
             assert len(client.receipts()) == 2
-            assert client._here is opened
+            assert client._local_home is opened
     assert len(told) == 1
     assert "no sign of life" in told[0]
     assert "tacit stop" in told[0]
@@ -335,10 +335,10 @@ def test_client_a_bad_daemon_leaves_no_file_of_an_earlier_turn(
     garden: Path, tmp_path: Path, behave: Behave
 ) -> None:
     for directory in (None, str(tmp_path)):
-        write_mirror(Home(garden), directory, OWNER, "what an earlier turn was given")
+        write_context_file(Home(garden), directory, OWNER, "what an earlier turn was given")
         with behaving(garden, behave), at(garden) as client:
             client.inject(QUESTION, session_key=OWNER, seconds=0.1)
-        assert mirror_file(Home(garden), directory, OWNER).read_bytes() == b""
+        assert context_file_path(Home(garden), directory, OWNER).read_bytes() == b""
 
 
 def test_client_a_home_that_takes_long_to_open_is_open_for_the_next_turn(
@@ -374,7 +374,7 @@ def test_client_a_busy_daemon_is_not_helped_by_doing_it_twice(garden: Path) -> N
         assert "Too much" in compiled.receipt.notices[0].text
         with pytest.raises(Busy, match="Too much"):
             client.find("water")
-        assert client._here is None
+        assert client._local_home is None
 
 
 def test_client_waits_for_a_daemon_that_is_busy_for_a_moment(garden: Path) -> None:
@@ -431,7 +431,7 @@ def test_client_what_was_told_to_a_daemon_that_went_away_is_kept_once(garden: Pa
         body = json.loads(read_request(line).partition(b"\r\n\r\n")[2])
         told.append(body["id"])
         with product_client(garden) as other:
-            other._run_here("message", body)
+            other._run_locally("message", body)
 
     with at(garden) as client:
         with behaving(garden, keeps_and_dies):
@@ -515,9 +515,9 @@ def test_client_a_socket_that_was_left_behind_is_nobody(garden: Path) -> None:
         gone.bind(socket_path(str(garden)))
     with at(garden) as client:
         assert QUESTION in client.turn(QUESTION, seconds=LONG).text
-        opened = client._here
+        opened = client._local_home
         assert client.find("water").hits
-        assert client._here is opened  # and it is not opened again each time
+        assert client._local_home is opened  # and it is not opened again each time
 
 
 # ---------------------------------------------------------------- coming and going
@@ -551,7 +551,7 @@ def test_client_what_hooks_spooled_comes_before_what_is_said_now(garden: Path) -
     with at(garden) as client:
         assert client.message("user", "three", session_id="ses_t").number == 3
         assert client.message("user", "two", session_id="ses_t", id="id1").again
-    assert spool.waiting(garden) == 0
+    assert spool.count_waiting(garden) == 0
 
 
 def test_client_takes_nothing_from_the_spool_but_what_was_said(garden: Path) -> None:
@@ -559,7 +559,7 @@ def test_client_takes_nothing_from_the_spool_but_what_was_said(garden: Path) -> 
     spool.add(garden, "message", {"session_id": "ses_t", "text": "one"})
     with at(garden) as client:
         assert client.message("user", "two", session_id="ses_t").number == 2
-    assert (spool.waiting(garden), spool.set_aside(garden)) == (0, 1)
+    assert (spool.count_waiting(garden), spool.count_quarantined(garden)) == (0, 1)
 
 
 def test_client_a_home_that_goes_away_breaks_no_turn(garden: Path) -> None:

@@ -8,10 +8,10 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from tacit.net.local import ask, socket_path
+from tacit.client.socket import send_request, socket_path
 from tests.conftest import Ran, Tacit
-from tests.daemon.served import PATIENCE, Process, serving
 from tests.memory.homes import GROUP, OWNER_DM, QUESTION, STRANGER
+from tests.server.served import PATIENCE, Process, serving
 
 # How long it took, when it was, and the names of what one run made are not the answer.
 _CHANGING = (
@@ -87,7 +87,7 @@ def plain(root: Path, done: Ran) -> tuple[int, str, str]:
 
 def asked(daemon: Process, operation: str) -> int:
     """How often the daemon was asked for it."""
-    _, text = ask(socket_path(str(daemon.home)), "GET", "/metrics", b"", PATIENCE)
+    _, text = send_request(socket_path(str(daemon.home)), "GET", "/metrics", b"", PATIENCE)
     found = re.search(rf'tacit_request_seconds_count\{{operation="{operation}"\}} (\d+)', text.decode())
     return int(found[1]) if found else 0
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.context.shorten import around, middle_out, shorten
+from tacit.context.shorten import excerpt_around, shorten, shorten_middle
 from tacit.text.tokens import count
 
 SOUL = "# Soul\n\nI am Ton, an agent in a pottery.\n\n" + "".join(
@@ -17,7 +17,7 @@ SOUL = "# Soul\n\nI am Ton, an agent in a pottery.\n\n" + "".join(
 
 def test_what_fits_is_left_as_it_is() -> None:
     assert shorten(SOUL, count(SOUL), count) == (SOUL, "")
-    assert middle_out(SOUL, count(SOUL), count) == (SOUL, "")
+    assert shorten_middle(SOUL, count(SOUL), count) == (SOUL, "")
 
 
 def test_it_is_cut_at_the_end_of_a_section_and_names_the_missing_ones() -> None:
@@ -44,7 +44,7 @@ def test_one_long_word_is_cut_anywhere_and_says_so() -> None:
 
 def test_a_message_keeps_its_beginning_and_its_end() -> None:
     log = "\n".join(f"line {number}: something happened" for number in range(3000))
-    short = middle_out(f"Look at this log:\n{log}\nWhy did it stop?", 300, count)
+    short = shorten_middle(f"Look at this log:\n{log}\nWhy did it stop?", 300, count)
     assert short.text.startswith("Look at this log:")
     assert short.text.endswith("Why did it stop?")
     assert "the middle is left out" in short.text
@@ -69,21 +69,21 @@ def test_where_nothing_can_be_said_the_text_is_empty(room: int) -> None:
 def test_neither_form_is_ever_longer_than_its_room(lines: list[str], room: int) -> None:
     text = "\n".join(lines)
     assert count(shorten(text, room, count).text) <= room
-    assert count(middle_out(text, room, count).text) <= room
+    assert count(shorten_middle(text, room, count).text) <= room
 
 
 # A passage around what was asked
 
 
 def test_a_passage_that_fits_is_left_as_it_is() -> None:
-    assert around("# Kiln\n\nIt is hot.", 20, ["kiln"]) == ("# Kiln\n\nIt is hot.", "")
+    assert excerpt_around("# Kiln\n\nIt is hot.", 20, ["kiln"]) == ("# Kiln\n\nIt is hot.", "")
 
 
 def test_a_line_that_is_longer_than_the_room_is_cut_between_sentences() -> None:
     line = (
         "The kiln is old. " + "Nothing is said here. " * 40 + "The fuse is number seven. " + "No more. " * 40
     )
-    shown = around(f"# Kiln\n\n{line}", 300, ["fuse", "seven"])
+    shown = excerpt_around(f"# Kiln\n\n{line}", 300, ["fuse", "seven"])
     assert shown.text.startswith("[…] Nothing is said here.")
     assert "The fuse is number seven." in shown.text
     assert shown.text.endswith(" […]")
@@ -95,20 +95,20 @@ def test_a_line_that_is_longer_than_the_room_is_cut_between_sentences() -> None:
 
 def test_a_sentence_that_is_longer_than_the_room_is_cut_between_words() -> None:
     words = " ".join(f"word{number}" for number in range(400))
-    shown = around(words, 200, ["word250"])
+    shown = excerpt_around(words, 200, ["word250"])
     assert "word250" in shown.text
     assert all(one in words.split() for one in shown.text.replace("[…]", "").split())
 
 
 def test_what_stands_in_few_places_counts_more_than_what_stands_in_many() -> None:
     text = "\n".join([*["the kiln and the kiln"] * 20, "the spare element", *["the kiln"] * 20])
-    assert "spare" in around(text, 120, ["kiln", "spare"]).text
+    assert "spare" in excerpt_around(text, 120, ["kiln", "spare"]).text
 
 
 def test_a_heading_alone_is_no_answer() -> None:
-    shown = around("# Kiln\n\n" + "x" * 500, 120, ["kiln"])
+    shown = excerpt_around("# Kiln\n\n" + "x" * 500, 120, ["kiln"])
     assert "xxx" in shown.text
-    assert around("# Kiln\n\n" * 90, 60, ["kiln"]).text == ""
+    assert excerpt_around("# Kiln\n\n" * 90, 60, ["kiln"]).text == ""
 
 
 @settings(max_examples=150, deadline=None)
@@ -120,6 +120,6 @@ def test_a_heading_alone_is_no_answer() -> None:
 )
 def test_a_passage_is_never_longer_than_its_characters(parts: list[str], characters: int) -> None:
     text = "".join(parts)
-    shown = around(text, characters, ["a", "文"])
+    shown = excerpt_around(text, characters, ["a", "文"])
     assert len(shown.text) <= characters
     assert shown.text == text or shown.left_out

@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 from statistics import median
 
-from tacit.store import spool
+from tacit.transcripts import spool
 from tests.conftest import eventually
 from tests.e2e.conftest import Gateway
 from tests.faults.fulldisk import fill
@@ -194,7 +194,7 @@ def go_through(gateway: Gateway, fault: Fault, before: Sequence[Said]) -> Round:
         problems.append("the fault was not met")
     if not after[-1].is_tiered:
         problems.append("tacit does not answer again")
-    if waiting := spool.waiting(gateway.home):
+    if waiting := spool.count_waiting(gateway.home):
         problems.append(f"{waiting} records are still in the spool")
     held = [int(found[2]) / 1000 for found in _HELD.finditer(host.log[log:])]
     return Round(before, during, after, max(held, default=0.0), problems)

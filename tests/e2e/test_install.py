@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tacit.openclaw import baseline
+from tacit.hosts.openclaw import baseline
 from tests.e2e.conftest import Gateway
 
 Json = dict[str, Any]

@@ -9,15 +9,21 @@ import yaml
 
 from tacit import sample
 from tacit.errors import UsageError
-from tacit.evaluation.extraction import Key, Score, read_key, score, scores
-from tacit.evaluation.hearings import hearings, named
-from tacit.evaluation.sampled import build
-from tacit.evaluation.searchable import measure, read_answers
-from tacit.lifecycle.extractors.decisions import EXTRACTOR
-from tacit.lifecycle.extractors.registry import BUILT_IN
+from tacit.evaluation.extraction import (
+    AnswerKey,
+    ExtractionScore,
+    read_key,
+    score_conversation,
+    score_extractors,
+)
+from tacit.evaluation.hearings import attributed_conversations, pair_with_names
+from tacit.evaluation.sampled import build_sample_home
+from tacit.evaluation.searchable import measure_searchable, read_answers
+from tacit.learn.entities import load_known_names
+from tacit.learn.extractors.decisions import EXTRACTOR
+from tacit.learn.extractors.registry import BUILT_IN
 from tacit.memory import Memory
-from tacit.memory.names import known
-from tests.lifecycle.talk import found
+from tests.learn.talk import found
 
 SAMPLE = Path(sample.__file__).parent
 
@@ -29,33 +35,33 @@ def written(name: str) -> object:
 
 
 @pytest.fixture(scope="module")
-def key() -> Key:
+def key() -> AnswerKey:
     by_slug = read_key(written("key.yaml"), "key.yaml")
     return {one.session_id: by_slug[one.slug] for one in sample.conversations()}
 
 
 @pytest.fixture(scope="module")
 def lived(tmp_path_factory: pytest.TempPathFactory, _nobody: None) -> Memory:
-    return build(tmp_path_factory.mktemp("sample") / "home")
+    return build_sample_home(tmp_path_factory.mktemp("sample") / "home")
 
 
 def test_a_line_is_right_by_its_turn_and_all_words_and_an_item_counts_once() -> None:
     items = read_key(KEY, "key")["a"]["decisions"]
     right = found(EXTRACTOR, "We decided to close at six.")
-    one = score("a", right, items)
+    one = score_conversation("a", right, items)
     assert (one.wanted, one.found, one.lines, one.right) == (2, 1, 1, 1)
     assert one.missed == ("a#2,3 blue",)
     wrong = found(EXTRACTOR, "Hm.", "We decided to close at six.")  # another turn
-    assert score("a", wrong, items).mistaken == ("a#2 We decided to close at six.",)
-    again = score("a", [*right, *found(EXTRACTOR, "We agreed on six: we close then.")], items)
+    assert score_conversation("a", wrong, items).mistaken == ("a#2 We decided to close at six.",)
+    again = score_conversation("a", [*right, *found(EXTRACTOR, "We agreed on six: we close then.")], items)
     assert (again.found, again.lines, again.right) == (1, 2, 1)
-    beside = score("a", found(EXTRACTOR, "We decided to rest on Monday."), items)
+    beside = score_conversation("a", found(EXTRACTOR, "We decided to rest on Monday."), items)
     assert (beside.found, beside.right) == (0, 1)
 
 
 def test_shares_of_nothing_are_none() -> None:
-    assert (Score().precision, Score().recall) == (None, None)
-    both = Score(2, 1, 1, 1) + Score(2, 2, 3, 2)
+    assert (ExtractionScore().precision, ExtractionScore().recall) == (None, None)
+    both = ExtractionScore(2, 1, 1, 1) + ExtractionScore(2, 2, 3, 2)
     assert (both.recall, both.precision) == (0.75, 0.75)
 
 
@@ -94,9 +100,9 @@ def test_every_item_of_the_key_can_be_found_in_its_turns() -> None:
                     assert any(word.casefold() in text for word in either), (conversation.slug, item)
 
 
-def test_turns_of_a_transcript_have_the_numbers_of_the_sample(lived: Memory, key: Key) -> None:
+def test_turns_of_a_transcript_have_the_numbers_of_the_sample(lived: Memory, key: AnswerKey) -> None:
     by_id = {one.session_id: one for one in sample.conversations()}
-    heard = dict(named(hearings(lived), key))
+    heard = dict(pair_with_names(attributed_conversations(lived), key))
     assert set(heard) == set(by_id)
     for name, one in heard.items():
         for said in one.said:
@@ -110,11 +116,11 @@ def test_turns_of_a_transcript_have_the_numbers_of_the_sample(lived: Memory, key
 FLOORS = {"odd": (0.92, 0.60), "even": (0.90, 0.34)}
 
 
-def test_the_rules_keep_their_precision_and_recall(lived: Memory, key: Key) -> None:
-    conversations = list(named(hearings(lived), key))
+def test_the_rules_keep_their_precision_and_recall(lived: Memory, key: AnswerKey) -> None:
+    conversations = list(pair_with_names(attributed_conversations(lived), key))
     for half, some in (("odd", conversations[0::2]), ("even", conversations[1::2])):
-        by_name = scores(some, key, known(lived), list(BUILT_IN.values()))
-        total = sum(by_name.values(), Score())
+        by_name = score_extractors(some, key, load_known_names(lived), list(BUILT_IN.values()))
+        total = sum(by_name.values(), ExtractionScore())
         precision, recall = FLOORS[half]
         assert (total.precision or 0) >= precision, total.mistaken
         assert (total.recall or 0) >= recall, total.missed
@@ -145,7 +151,7 @@ def test_evidence_is_measured_by_what_may_be_searched() -> None:
     ]
     recalls = {
         name: [one.results["compiled", 2048].recall for one in measured]
-        for name, measured in measure(
+        for name, measured in measure_searchable(
             questions, ("knowledge", "transcripts", "both"), (2048,), lambda *_: None
         )
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tacit.errors import UsageError
-from tacit.evaluation.sets import Place, read_questions, read_set
+from tacit.evaluation.sets import EvidencePlace, read_questions, read_set
 from tests.evaluation.tiny import messages, questions, write, write_lines
 
 
@@ -21,7 +21,7 @@ def test_a_public_set_is_read(tmp_path: Path) -> None:
     assert (first.id, first.session, first.speaker) == ("pottery-0", "s1", "Ana")
     assert first.at == datetime(2026, 3, 1, 9, tzinfo=UTC)
     question = pottery.questions[0]
-    assert question.gold == ((Place("pottery-0", ""),),)
+    assert question.gold == ((EvidencePlace("pottery-0", ""),),)
     assert question.sessions == ("s1",)
     assert pottery.questions[3].gold == ()
 
@@ -78,7 +78,7 @@ def test_ones_own_questions_are_read(tmp_path: Path) -> None:
         ],
     )
     what, nothing, null = read_questions(file)
-    assert what.gold == ((Place("a.md", "q"), Place("b.md", "")),)
+    assert what.gold == ((EvidencePlace("a.md", "q"), EvidencePlace("b.md", "")),)
     assert (nothing.category, nothing.gold) == ("absent", ())
     assert (null.id, null.gold) == ("7", ())
 

@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tacit.app import load_config
-from tacit.capture import Session
+from tacit.home.layout import Home
 from tacit.memory import Memory
-from tacit.store.home import Home
+from tacit.transcripts.capture import Session
 from tests.faults import homes, invariants
 from tests.faults.cases import Case
 from tests.faults.invariants import Kept

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import tacit
 from tacit.cli.main import main as command_line
-from tacit.model.turns import Message, ToolCall
+from tacit.transcripts.model import Message, ToolCall
 from tests.faults.homes import Own, git, must, own_work
 from tests.faults.said import NOTE, name_in, text_of, version_of
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
-from tacit.openclaw import packaged
-from tacit.store import spool
+from tacit.hosts.openclaw import packaged
+from tacit.transcripts import spool
 from tests.conftest import eventually
-from tests.daemon.served import serving
 from tests.integrations import bad
+from tests.server.served import serving
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "integrations" / "openclaw"
@@ -187,9 +187,9 @@ def test_without_a_daemon_turns_go_on_and_what_is_said_waits_in_the_spool_once(
     rows = asked("Who has the spare key of the kiln room?")
     answers = replay(node, owned, rows, deadlineMs=400)
     assert given(answers) == ""
-    assert spool.waiting(owned) > 0
+    assert spool.count_waiting(owned) > 0
     with serving(owned):
-        assert eventually(lambda: spool.waiting(owned) == 0)
+        assert eventually(lambda: spool.count_waiting(owned) == 0)
         replay(node, owned, rows)  # and the host tells it once more
         assert eventually(lambda: "spare key" in transcripts(owned))
     assert transcripts(owned).count("\nWho has the spare key of the kiln room?\n") == 1
@@ -210,7 +210,7 @@ def test_a_daemon_that_misbehaves_costs_a_turn_its_memories_and_nothing_else(
     answers = replay(node, owned, [*rows, *rows], deadlineMs=300)
     assert not any(one.get("answer") for one in answers)
     assert all(one["files"] for one in answers if one.get("hook") == "agent:bootstrap")
-    assert spool.waiting(owned) > 0
+    assert spool.count_waiting(owned) > 0
     assert len([line for line in answers[-1]["said"] if "Turns go on without it" in line]) == 1
 
 
@@ -408,7 +408,7 @@ process.exit(0);
 
 def fired(node: str, folder: Path, name: str, events: list[Json]) -> list[Any]:
     """The list of files after each event, by a classic hook as an install puts it there."""
-    for file, data in packaged.hook(name).items():
+    for file, data in packaged.hook_files(name).items():
         (folder / file).write_bytes(data)
     (folder / "fire.mjs").write_text(HOOK)
     done = subprocess.run(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tacit.llm.chat import Answer, ChatError
+from tacit.llm.chat import ChatAnswer, ChatError
 
 
 class Asked(NamedTuple):
@@ -22,12 +22,12 @@ class Says:
         self.name, self.asked = name, list[Asked]()
         self._says = list(says)
 
-    def answer(self, system: str, user: str, *, max_tokens: int, seconds: float) -> Answer:
+    def answer(self, system: str, user: str, *, max_tokens: int, seconds: float) -> ChatAnswer:
         self.asked.append(Asked(system, user, max_tokens, seconds))
         said = self._says[min(len(self.asked), len(self._says)) - 1]
         if isinstance(said, BaseException):
             raise said
-        return Answer(said, len(user), len(said))
+        return ChatAnswer(said, len(user), len(said))
 
 
 class Meter:

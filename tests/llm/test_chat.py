@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tacit.llm.chat import Chat, ChatError, Unavailable, choose_chat
-from tests.embed.conftest import Reply, Request, Serve, Server
+from tacit.llm.chat import Chat, ChatError, UnavailableChat
+from tacit.llm.registry import choose_chat
+from tests.embeddings.conftest import Reply, Request, Serve, Server
 
 KEY = "sk-very-secret-0123456789"
 
@@ -184,7 +185,7 @@ def test_a_missing_key_is_told_with_its_variable(model: str, variable: str) -> N
 
 
 def test_a_model_that_cannot_be_had_says_why_when_it_is_asked() -> None:
-    chat = Unavailable("openai:m", ChatError("OPENAI_API_KEY is not set"))
+    chat = UnavailableChat("openai:m", ChatError("OPENAI_API_KEY is not set"))
     assert chat.name == "openai:m"
     with pytest.raises(ChatError, match="OPENAI_API_KEY"):
         ask(chat)

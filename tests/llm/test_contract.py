@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import pytest
 
-from tacit.llm.chat import Answer, Chat, ChatError, choose_chat
+from tacit.llm.chat import Chat, ChatAnswer, ChatError
+from tacit.llm.registry import choose_chat
 from tacit.llm.sdk import choose_sdk, is_installed
-from tests.embed.conftest import Reply, Request, Serve, Server
+from tests.embeddings.conftest import Reply, Request, Serve, Server
 from tests.llm.test_chat import KEY, anthropic_says, openai_says, text
 
 # What a shell may hold that belongs to somebody else than the server that is asked.
@@ -58,13 +59,13 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Way:
     return found
 
 
-def ask(chat: Chat, seconds: float = 5.0) -> Answer:
+def ask(chat: Chat, seconds: float = 5.0) -> ChatAnswer:
     return chat.answer("the rules", "the question", max_tokens=8, seconds=seconds)
 
 
 def test_text_and_tokens_come_back(serve: Serve, way: Way) -> None:
     server = serve(lambda request: way.says("YES"))
-    assert ask(way.chat(server)) == Answer("YES", 50, 1)
+    assert ask(way.chat(server)) == ChatAnswer("YES", 50, 1)
     request = server.requests[0]
     assert request.path == ("/v1/messages" if way.provider == "anthropic" else "/v1/chat/completions")
     assert request.json["model"] == "m"

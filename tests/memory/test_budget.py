@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import settings as sized
 from hypothesis import strategies as st
 
+from tacit.context.request import Request
 from tacit.memory import Memory
-from tacit.memory.request import Request
 from tacit.text import tokens
 from tests.hostile import SHAPES, hostile
 from tests.memory.homes import (
@@ -158,7 +158,7 @@ def test_what_is_cut_always_says_more_than_its_heading(garden: Path, budget: int
 _IN_A_PROCESS = """
 import json, sys
 from pathlib import Path
-from tacit.memory.request import Request
+from tacit.context.request import Request
 from tests.memory.homes import everything, opened
 
 memory = opened(Path(sys.argv[1]))

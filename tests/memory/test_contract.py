@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from tacit.context import receipts
+from tacit.context.model import Compiled
 from tacit.memory import Memory
-from tacit.model.context import Compiled
-from tacit.store import receipts
 from tests.memory.homes import (
     GROUP,
     NOTES,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tacit.model.context import Compiled
+from tacit.context.model import Compiled
 from tests.memory.homes import (
     GROUP,
     OWNER,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tacit.context.model import Compiled
 from tacit.memory import Memory
-from tacit.model.context import Compiled
-from tacit.model.topics import Decision
-from tests.embed.conftest import Reply, Request, Serve
+from tacit.topics.model import TopicDecision
+from tests.embeddings.conftest import Reply, Request, Serve
 from tests.memory.homes import (
     OWNERS,
     PATIENT,
@@ -62,7 +62,7 @@ def says(text: str) -> Reply:
     return Reply({"object": "chat.completion", "choices": [{"index": 0, "message": message}]})
 
 
-def decisions(memory: Memory) -> dict[str, Decision]:
+def decisions(memory: Memory) -> dict[str, TopicDecision]:
     return {one.decision.topic_name: one.decision for one in memory.turns._compiler.log.read()}
 
 

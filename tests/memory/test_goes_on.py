@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tacit.context.model import Compiled
 from tacit.memory import Memory
-from tacit.model.context import Compiled
 from tests.memory.homes import GROUP, NOW, OWNER, OWNERS, QUESTION, notice_codes, opened, settle, write
 
 OTHER = "What did we say about drip hoses and litres?"

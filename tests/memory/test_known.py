@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tacit.errors import UsageError
+from tacit.learn import window_proposals
+from tacit.learn.model import Change, ChangeSet, Source
 from tacit.memory import Memory
-from tacit.model.changes import Change, ChangeSet, Source
-from tacit.store import proposals
-from tacit.store import purged as purging
-from tacit.text import marks
+from tacit.provenance import comment
+from tacit.provenance import purged as purging
 from tests.memory.homes import opened
 
 NOTE = "knowledge/reference/glazes.md"
@@ -43,7 +43,7 @@ def put(memory: Memory, *lines: str, to: str = NOTE) -> None:
 
 
 def learned(path: str, text: str = "- 2026-03-04: Reif 3b, two coats") -> str:
-    return marks.marked(text, "decisions/1", [marks.source_of(path, 2)], "owner")
+    return comment.attach(text, "decisions/1", [comment.source_name(path, 2)], "owner")
 
 
 def test_a_learned_line_leads_to_its_commit_and_the_words_themselves(memory: Memory, path: str) -> None:
@@ -90,7 +90,7 @@ def test_a_superseded_line_is_told_as_such_with_the_commit_that_first_had_it(
 ) -> None:
     put(memory, learned(path))
     first = memory.work().commits[-1]
-    put(memory, marks.superseded(learned(path), "2026-03-05"))
+    put(memory, comment.mark_superseded(learned(path), "2026-03-05"))
     memory.work()
     [found] = memory.why_known("Reif 3b, two coats")
     assert found.is_superseded
@@ -116,16 +116,18 @@ def test_what_waits_is_told_too(memory: Memory, path: str) -> None:
     put(memory, learned(path, "- Kontora is cheap"), to="drafts/memory.md")
     source = Source("k", 2, "user", transcript=path)
     change = Change(NOTE, None, "Kontora is cheaper", "2026-03-04", "fact", source, "web", "facts/1")
-    proposals.offer(memory.home, ChangeSet("k", "s", "2026-03-04", "cues/1", "why", (change,)))
+    window_proposals.offer(memory.home, ChangeSet("k", "s", "2026-03-04", "cues/1", "why", (change,)))
     found = memory.why_known("Kontora is cheap")
     assert [(one.how, one.words[0].number) for one in found] == [("drafted", 2), ("proposed", 2)]
 
 
 def test_words_that_are_gone_or_purged_are_told_as_such(memory: Memory, path: str) -> None:
-    gone = marks.marked("- Kontora is cheap", "facts/1", ["2020/01/01/0000-x-y#3"], "agent")
+    gone = comment.attach("- Kontora is cheap", "facts/1", ["2020/01/01/0000-x-y#3"], "agent")
     put(memory, learned(path), gone)
     assert memory.why_known("Kontora")[0].words[0].state == "gone"
-    purging.add(memory.home, at="2026-03-04", origin="x", sources=[marks.source_of(path)], by="me")
+    purging.record_purge(
+        memory.home, at="2026-03-04", origin="x", sources=[comment.source_name(path)], by="me"
+    )
     assert memory.why_known("Reif 3b, two coats")[0].words[0].state == "purged"
 
 

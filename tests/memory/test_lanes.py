@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from tacit.config import Config, parse
-from tacit.context.adaptive import marker, session_hash
+from tacit.context.delivery.daily_section import session_hash, session_marker
+from tacit.context.delivery.files import context_file_path
+from tacit.context.delivery.modes import write_delivery_files
+from tacit.context.model import Compiled, Notice, Quote, Receipt
 from tacit.errors import ConfigError
+from tacit.home import files
+from tacit.home.layout import Home
 from tacit.memory import Memory
-from tacit.memory.lanes import write_lanes
-from tacit.model.context import Compiled, Notice, Quote, Receipt
-from tacit.sessions.rules import profile_of
-from tacit.store import files
-from tacit.store.home import Home
-from tacit.store.mirrors import mirror_file
+from tacit.sessions.policy import resolve_profile
 from tests.memory.homes import (
     GROUP,
     NOW,
@@ -76,11 +76,11 @@ class Lanes:
     ) -> tuple[Notice, ...]:
         loaded = config(lanes, settings)
         made = compiled(given, key, session_id)
-        profile = profile_of(key, loaded)
-        return write_lanes(self.home, loaded, profile, made, message, now, is_first=is_first)
+        profile = resolve_profile(key, loaded)
+        return write_delivery_files(self.home, loaded, profile, made, message, now, is_first=is_first)
 
     def mirror(self, key: str = OWNER) -> Path:
-        return mirror_file(self.home, None, key)
+        return context_file_path(self.home, None, key)
 
     def page(self, path: str = PAGE) -> str:
         file = self.home.root / path
@@ -142,7 +142,7 @@ def test_one_type_of_session_may_have_the_lane_alone(lanes: Lanes) -> None:
 def test_the_file_is_in_the_folder_that_the_config_names(lanes: Lanes, tmp_path: Path) -> None:
     there = tmp_path / "shared"
     lanes(lanes="[file]", settings=f"sessions: {{directory: {there}}}\n")
-    assert "Water slowly" in mirror_file(lanes.home, str(there), OWNER).read_text()
+    assert "Water slowly" in context_file_path(lanes.home, str(there), OWNER).read_text()
     assert not (lanes.home.private / "context").exists()
 
 
@@ -160,7 +160,7 @@ def test_passages_that_cannot_be_rendered_empty_the_file(
         raise RuntimeError("boom")
 
     lanes(lanes="[file]")
-    monkeypatch.setattr("tacit.context.ethos.render", broken)
+    monkeypatch.setattr("tacit.context.delivery.context_file.render", broken)
     assert [notice.code for notice in lanes(lanes="[file]")] == ["file-lane"]
     assert lanes.mirror().read_bytes() == b""
 
@@ -182,7 +182,7 @@ def test_calling_twice_for_a_session_adds_one_section(lanes: Lanes) -> None:
         assert lanes(is_first=False) == ()
     page = lanes.page()
     assert page.count(HEADING) == 1
-    assert marker(session_hash(OWNER, "ses_1")) in page
+    assert session_marker(session_hash(OWNER, "ses_1")) in page
     assert f"Query: {QUESTION}" in page
     assert "### 1. watering.md (relevance: 89%)" in page
 
@@ -231,7 +231,9 @@ def test_the_page_is_in_the_folder_that_the_config_names(lanes: Lanes, tmp_path:
     there = tmp_path / "deep" / "memory"
     loaded = config("[daily]")
     loaded = replace(loaded, inject=replace(loaded.inject, daily_directory=str(there)))
-    write_lanes(lanes.home, loaded, profile_of(OWNER, loaded), compiled(SOME), QUESTION, NOW, is_first=True)
+    write_delivery_files(
+        lanes.home, loaded, resolve_profile(OWNER, loaded), compiled(SOME), QUESTION, NOW, is_first=True
+    )
     assert HEADING in (there / "2026-03-10.md").read_text()
     assert lanes.page() == ""
 
@@ -252,7 +254,7 @@ def test_a_page_that_is_a_link_is_left_alone_and_told(lanes: Lanes, tmp_path: Pa
 
 
 def test_a_home_that_is_busy_costs_a_notice_and_the_section_follows_with_the_next_turn(lanes: Lanes) -> None:
-    with files.locked(lanes.home.lock):
+    with files.hold_lock(lanes.home.lock):
         assert [notice.code for notice in lanes()] == ["daily-lane"]
     assert lanes(is_first=False) == ()
     assert lanes.page().count(HEADING) == 1
@@ -308,7 +310,7 @@ def turning(garden: Path) -> Memory:
 
 
 def mirror_of(memory: Memory, key: str = OWNER) -> Path:
-    return mirror_file(memory.home, None, key)
+    return context_file_path(memory.home, None, key)
 
 
 def test_five_memories_and_a_message_in_leave_a_file_with_what_is_relevant(plain: Path) -> None:
@@ -417,7 +419,7 @@ def test_any_other_folder_may_have_copies(garden: Path, folder: str) -> None:
 def test_an_agent_that_was_excluded_since_finds_an_empty_file(garden: Path) -> None:
     settle(garden, LANES + OWNERS)
     opened(garden).inject(QUESTION)
-    assert mirror_file(Home(garden), None, OWNER).read_bytes()
+    assert context_file_path(Home(garden), None, OWNER).read_bytes()
     settle(garden, LANES.replace("lanes", "exclude_agents: [main], lanes") + OWNERS)
     memory = opened(garden)
     memory.inject(QUESTION)
@@ -442,10 +444,10 @@ def test_a_turn_that_fails_as_a_whole_empties_the_file(
     turning: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turning.inject(QUESTION)
-    assert mirror_file(turning.home, None, OWNER).stat().st_size > 0
+    assert context_file_path(turning.home, None, OWNER).stat().st_size > 0
     monkeypatch.setattr(turning.turns._compiler, "profile_of", None)
     assert turning.inject("Who comes on Tuesdays?").receipt.skipped == "bug"
-    assert mirror_file(turning.home, None, OWNER).read_bytes() == b""
+    assert context_file_path(turning.home, None, OWNER).read_bytes() == b""
 
 
 def test_nothing_that_a_session_may_not_see_is_in_its_file(turning: Memory) -> None:

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from tacit.api import OPERATIONS, Served
 from tacit.client import connect
+from tacit.context import receipts
+from tacit.context.delivery.files import context_file_path
+from tacit.deadline import IS_ANSWERED
 from tacit.memory import Memory
-from tacit.memory.live import Conversations
-from tacit.model.waiting import ANSWERED
-from tacit.store import receipts
-from tacit.store.mirrors import mirror_file
-from tests.daemon.conftest import Running, until
+from tacit.operations import OPERATIONS, OperationContext
+from tacit.sessions.registry import SessionRegistry
 from tests.memory.homes import OWNER, OWNERS, QUESTION, opened, settle
+from tests.server.conftest import Running, until
 
 SETTINGS = "inject: {deadline_ms: 60000, debounce_ms: 0, lanes: [runtime, file, daily]}\n" + OWNERS
 PAGE = "knowledge/journal/2026-03-10.md"
@@ -47,7 +47,7 @@ def memory(garden: Path) -> Memory:
 
 
 def copy_of(memory: Memory) -> Path:
-    return mirror_file(memory.home, None, OWNER)
+    return context_file_path(memory.home, None, OWNER)
 
 
 Ask = Callable[..., dict[str, Any]]
@@ -55,7 +55,7 @@ Ask = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def ask(memory: Memory, tmp_path: Path) -> Iterator[Ask]:
-    served = Served(memory, Conversations(memory))
+    served = OperationContext(memory, SessionRegistry(memory))
     running = Running(tmp_path, list(OPERATIONS), served=served, skipped=memory.turns.skipped)
 
     def asked(message: object, **more: Any) -> dict[str, Any]:
@@ -100,9 +100,9 @@ def test_a_late_turn_does_not_bring_its_copy_back_over_later_ones(
 def test_a_late_turn_does_not_use_up_the_first_search(garden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settle(garden, "inject: {deadline_ms: 60000, mode: first, debounce_ms: 60000}\n" + OWNERS)
     memory = opened(garden)
-    answered = ANSWERED.set(lambda: True)
+    answered = IS_ANSWERED.set(lambda: True)
     late = memory.inject(QUESTION)
-    ANSWERED.reset(answered)
+    IS_ANSWERED.reset(answered)
     assert (late.text, late.given, late.receipt.skipped) == ("", (), "deadline")
     assert "CONTEXTWORD" in memory.inject(QUESTION).text
 
@@ -130,8 +130,8 @@ def test_a_turn_that_the_client_gave_up_counts_as_nothing(
     settle(garden, SETTINGS)
     with connect(garden) as client:
         client.inject("ok", seconds=60)  # the home is open now
-        assert client._here is not None
-        memory = client._here.memory
+        assert client._local_home is not None
+        memory = client._local_home.memory
         search = Search(memory, monkeypatch)
         assert client.inject(QUESTION, seconds=0.2).receipt.skipped == "deadline"
         search.go.set()

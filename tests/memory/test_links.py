@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tacit.context.model import Compiled
+from tacit.context.request import Request
 from tacit.memory import Memory
-from tacit.memory.request import Request
-from tacit.model.context import Compiled
 from tests.memory.homes import GROUP, NOW, OWNER, OWNERS, PATIENT, opened, settle, write
-from tests.search.test_links import NOTES
+from tests.search.test_link_expansion import NOTES
 
 ASKED = "What should I cook when Mara comes?"
 MARA, OSKAR = "knowledge/people/mara.md", "knowledge/people/oskar.md"

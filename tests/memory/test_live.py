@@ -19,19 +19,19 @@ import pytest
 
 import tacit as product
 from tacit.errors import Busy, DiskError, HomeError, UsageError
+from tacit.home.files import digest
+from tacit.home.layout import Home
 from tacit.memory import Memory
-from tacit.memory.live import About, Conversations, Kept, _Line
-from tacit.model.turns import Message
-from tacit.store import spool, transcripts
-from tacit.store.files import digest
-from tacit.store.home import Home
-from tacit.store.record_ids import Noted, RecordIds
+from tacit.sessions.registry import Kept, SessionRef, SessionRegistry, _FairLock
+from tacit.transcripts import spool, writer
+from tacit.transcripts.event_ids import EventIds, NotedEvent
+from tacit.transcripts.model import Message
 from tests.conftest import GitLog, Tacit
 from tests.memory.homes import opened
 
-MAIN = About()
-HOST = About(session_id="host-1")
-OURS = About("agent:main:telegram:group:-100", "host-1")  # the same id, and not the owner alone
+MAIN = SessionRef()
+HOST = SessionRef(session_id="host-1")
+OURS = SessionRef("agent:main:telegram:group:-100", "host-1")  # the same id, and not the owner alone
 WITHOUT_ZONE = datetime.fromisoformat("2026-03-10T09:30:01.234567")
 
 
@@ -52,27 +52,27 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def talking(home: Path, clock: Clock) -> Iterator[Conversations]:
+def talking(home: Path, clock: Clock) -> Iterator[SessionRegistry]:
     live = begun(home, clock)
     yield live
     live.close()
 
 
-def begun(home: Path, clock: Clock, most_open: int = 64) -> Conversations:
+def begun(home: Path, clock: Clock, most_open: int = 64) -> SessionRegistry:
     """As a daemon that was started just now."""
     memory = opened(home, lambda: clock.wall)
-    return Conversations(memory, clock=lambda: clock.steady, most_open=most_open)
+    return SessionRegistry(memory, clock=lambda: clock.steady, most_open=most_open)
 
 
-def crash(live: Conversations) -> None:
+def crash(live: SessionRegistry) -> None:
     """What the kernel does when a process dies."""
     for held in live._by_id.values():
-        if held.session is not None and held.session._live is not None:
-            held.session._live.close()
+        if held.session is not None and held.session._writer is not None:
+            held.session._writer.close()
     live._ids.close()
 
 
-def memory_of(live: Conversations) -> Memory:
+def memory_of(live: SessionRegistry) -> Memory:
     return live._memory
 
 
@@ -81,14 +81,14 @@ def texts_by_key(home: Path) -> dict[str, list[str]]:
     said: dict[str, list[str]] = {}
     for file in sorted((home / "raw/conversations").rglob("*.md"), key=lambda file: file.stat().st_mtime_ns):
         path = str(file.relative_to(home))
-        key = str(transcripts.load(Home(home), path).fields["session_key"])
+        key = str(writer.load(Home(home), path).fields["session_key"])
         said.setdefault(key, []).extend(texts(home, path))
     return said
 
 
 def texts(home: Path, path: str | None) -> list[str]:
     assert path is not None
-    turns = transcripts.load(Home(home), path).turns
+    turns = writer.load(Home(home), path).turns
     return [turn.text for turn in turns if isinstance(turn, Message)]
 
 
@@ -106,7 +106,7 @@ def records(home: Path) -> list[str]:
 
 
 def test_what_is_said_under_one_key_is_one_session_and_on_disk_at_once(
-    home: Path, talking: Conversations
+    home: Path, talking: SessionRegistry
 ) -> None:
     first = talking.message(MAIN, "user", "hello")
     assert texts(home, first.path) == ["hello"]
@@ -117,11 +117,11 @@ def test_what_is_said_under_one_key_is_one_session_and_on_disk_at_once(
     assert texts(home, first.path) == ["hello", "hi"]
 
 
-def test_another_key_or_another_id_is_another_session(home: Path, talking: Conversations) -> None:
-    other = About(session_id="host-2")
+def test_another_key_or_another_id_is_another_session(home: Path, talking: SessionRegistry) -> None:
+    other = SessionRef(session_id="host-2")
     kept = [
         talking.message(MAIN, "user", "mine"),
-        talking.message(About("agent:main:telegram:group:-100"), "user", "ours"),
+        talking.message(SessionRef("agent:main:telegram:group:-100"), "user", "ours"),
         talking.message(HOST, "user", "one"),
         talking.message(other, "user", "two"),
         talking.message(HOST, "agent", "three"),
@@ -132,9 +132,9 @@ def test_another_key_or_another_id_is_another_session(home: Path, talking: Conve
 
 
 @pytest.mark.parametrize("about", [MAIN, HOST])
-@pytest.mark.parametrize("leave", [crash, Conversations.close])
+@pytest.mark.parametrize("leave", [crash, SessionRegistry.close])
 def test_the_next_process_goes_on_with_the_same_session(
-    home: Path, clock: Clock, about: About, leave: object
+    home: Path, clock: Clock, about: SessionRef, leave: object
 ) -> None:
     live = begun(home, clock)
     before = live.message(about, "user", "before")
@@ -149,7 +149,7 @@ def test_the_next_process_goes_on_with_the_same_session(
 
 
 def test_a_session_of_the_command_line_goes_on_under_its_key(
-    home: Path, tacit: Tacit, talking: Conversations
+    home: Path, tacit: Tacit, talking: SessionRegistry
 ) -> None:
     tacit("capture", "start", "--session-id", "mine")
     tacit("capture", "message", "mine", "user", "by hand")
@@ -158,7 +158,7 @@ def test_a_session_of_the_command_line_goes_on_under_its_key(
 
 
 def test_a_session_that_another_process_holds_is_not_taken_from_it(
-    home: Path, talking: Conversations
+    home: Path, talking: SessionRegistry
 ) -> None:
     with product.open(home).session(session_id="theirs") as theirs:
         theirs.message("user", "mine alone")
@@ -174,12 +174,12 @@ def test_what_another_process_sealed_goes_on_in_a_new_part(home: Path, clock: Cl
     second = live.message(HOST, "user", "after")
     assert second.path != first.path
     assert (second.session_id, second.number) == ("host-1", 1)
-    assert transcripts.load(Home(home), second.path or "").fields["continues"] == first.path
+    assert writer.load(Home(home), second.path or "").fields["continues"] == first.path
     live.close()
 
 
 def test_what_was_taken_away_and_sealed_under_us_goes_on_in_a_new_part(
-    home: Path, talking: Conversations
+    home: Path, talking: SessionRegistry
 ) -> None:
     first = talking.message(HOST, "user", "before")
     assert first.path is not None
@@ -205,7 +205,11 @@ def test_an_agent_whose_conversations_are_not_kept_leaves_nothing(home: Path, cl
     config = home / "memory-config.yaml"
     config.write_text("capture:\n  exclude_agents: [secret]\n")
     live = begun(home, clock)
-    for about in (About("agent:secret:main"), About(agent="secret"), About("agent:secret:main", "s1")):
+    for about in (
+        SessionRef("agent:secret:main"),
+        SessionRef(agent="secret"),
+        SessionRef("agent:secret:main", "s1"),
+    ):
         assert live.message(about, "user", "psst", record="r1") == Kept("", 0, None)
         assert live.end(about) is None
     assert (said(home), records(home)) == ([], [])
@@ -252,19 +256,19 @@ def test_an_id_stays_the_one_of_its_key_after_the_session_was_sealed_and_committ
     for about, before in ((HOST, mine), (OURS, ours)):
         kept = again.message(about, "user", "later")
         assert kept.session_id == before.session_id
-        head = transcripts.load(Home(home), kept.path or "").fields
+        head = writer.load(Home(home), kept.path or "").fields
         assert (head["continues"], head["session_key"]) == (before.path, about.session_key)
     again.close()
 
 
 def test_who_names_no_id_does_not_come_into_the_session_of_another_key(
-    home: Path, talking: Conversations
+    home: Path, talking: SessionRegistry
 ) -> None:
     ours = talking.message(OURS, "user", "ours")
     mine = talking.message(HOST, "user", "mine")
     assert mine.path != ours.path
     assert talking.message(MAIN, "user", "more").path == mine.path
-    assert talking.message(About(OURS.session_key), "user", "more").path == ours.path
+    assert talking.message(SessionRef(OURS.session_key), "user", "more").path == ours.path
 
 
 def test_an_end_with_the_id_of_another_key_ends_nothing_and_tells_nothing(home: Path, clock: Clock) -> None:
@@ -287,7 +291,7 @@ def test_an_end_with_the_id_of_another_key_ends_nothing_and_tells_nothing(home: 
 
 
 def test_two_keys_that_begin_with_the_same_id_at_once_get_two_sessions(
-    home: Path, talking: Conversations
+    home: Path, talking: SessionRegistry
 ) -> None:
     abouts = [HOST, OURS] * 4
     together(
@@ -296,8 +300,8 @@ def test_two_keys_that_begin_with_the_same_id_at_once_get_two_sessions(
     assert texts_by_key(home) == {about.session_key: [about.session_key] * 4 for about in (HOST, OURS)}
 
 
-def test_nobody_can_take_the_id_that_another_key_would_get(home: Path, talking: Conversations) -> None:
-    names = transcripts.own_names("host-1", HOST.session_key)
+def test_nobody_can_take_the_id_that_another_key_would_get(home: Path, talking: SessionRegistry) -> None:
+    names = writer.candidate_session_ids("host-1", HOST.session_key)
     for name in itertools.islice(names, 3):
         talking.message(OURS._replace(session_id=name), "user", "ours")
     first, second = (talking.message(HOST, "user", text) for text in ("mine", "more"))
@@ -345,7 +349,7 @@ def test_the_command_line_goes_on_by_the_id_alone(home: Path, tacit: Tacit) -> N
 
 
 @pytest.mark.parametrize("role", ["thinking", "reasoning"])
-def test_what_is_not_kept_begins_no_session(home: Path, talking: Conversations, role: str) -> None:
+def test_what_is_not_kept_begins_no_session(home: Path, talking: SessionRegistry, role: str) -> None:
     kept = talking.message(HOST, role, "hm")
     assert (kept.number, kept.path) == (0, None)
     with pytest.raises(UsageError, match="not a role"):
@@ -357,7 +361,7 @@ def test_what_is_not_kept_begins_no_session(home: Path, talking: Conversations, 
 # ---------------------------------------------------------------- once
 
 
-def test_the_same_id_is_kept_once(home: Path, talking: Conversations) -> None:
+def test_the_same_id_is_kept_once(home: Path, talking: SessionRegistry) -> None:
     first = talking.message(HOST, "user", "hello", record="r1")
     again = talking.message(HOST, "user", "hello", record="r1")
     assert again == first._replace(again=True)
@@ -366,7 +370,7 @@ def test_the_same_id_is_kept_once(home: Path, talking: Conversations) -> None:
 
 
 def test_an_id_counts_in_its_own_session_key_since_hosts_count_in_each_chat_anew(
-    home: Path, talking: Conversations
+    home: Path, talking: SessionRegistry
 ) -> None:
     assert not talking.message(OURS, "user", "one", record="1").again
     assert not talking.message(HOST, "user", "two", record="1").again
@@ -376,7 +380,7 @@ def test_an_id_counts_in_its_own_session_key_since_hosts_count_in_each_chat_anew
 @pytest.mark.parametrize("about", [MAIN, HOST])
 @pytest.mark.parametrize("at", [None, WITHOUT_ZONE, datetime.now(UTC)])
 def test_an_id_is_known_to_the_next_process_also_after_the_end(
-    home: Path, clock: Clock, about: About, at: datetime | None
+    home: Path, clock: Clock, about: SessionRef, at: datetime | None
 ) -> None:
     live = begun(home, clock)
     first = live.message(about, "user", "hello", at=at, record="r1")
@@ -413,10 +417,10 @@ def test_a_crash_before_the_record_is_written_does_not_make_its_id_known(
     live = begun(home, clock)
     live.message(HOST, "user", "one", record="r1")
     with monkeypatch.context() as patch:
-        patch.setattr("tacit.capture.Session.message", killed)  # the id is noted by then
+        patch.setattr("tacit.transcripts.capture.Session.message", killed)  # the id is noted by then
         with pytest.raises(Killed):
             live.message(HOST, "user", "two", record="r2")
-    assert RecordIds(Home(home)).find(f"{HOST.session_key}\0r2") == Noted(
+    assert EventIds(Home(home)).find(f"{HOST.session_key}\0r2") == NotedEvent(
         "host-1", 2, memory_of(live).moment().isoformat()
     )
     crash(live)
@@ -443,7 +447,7 @@ def test_a_record_that_could_not_be_kept_is_not_taken_for_the_one_that_got_its_n
     """Also where both were said at the same moment, as hosts with a coarse clock tell it."""
     live = begun(home, clock)
     with monkeypatch.context() as patch:
-        patch.setattr("tacit.capture.Session.message", lambda *_: 1 / 0)
+        patch.setattr("tacit.transcripts.capture.Session.message", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             live.message(HOST, "user", "one", record="r1")
     live.message(HOST, "user", "two")
@@ -460,7 +464,7 @@ def test_a_crash_after_the_record_is_written_makes_its_id_known(
 ) -> None:
     live = begun(home, clock)
     with monkeypatch.context() as patch:
-        patch.setattr(Conversations, "_done", lambda *_: 1 / 0)
+        patch.setattr(SessionRegistry, "_finish_event", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             live.message(MAIN, "user", "one", record="r1")
     crash(live)
@@ -470,7 +474,7 @@ def test_a_crash_after_the_record_is_written_makes_its_id_known(
     live.close()
 
 
-def test_two_threads_that_send_the_same_record_keep_it_once(home: Path, talking: Conversations) -> None:
+def test_two_threads_that_send_the_same_record_keep_it_once(home: Path, talking: SessionRegistry) -> None:
     kept: list[Kept] = []
     threads = [
         threading.Thread(target=lambda: kept.append(talking.message(MAIN, "user", "hello", record="r1")))
@@ -491,12 +495,12 @@ def together(threads: list[threading.Thread]) -> None:
 DRAIN = """
 import itertools, sys, threading
 from tacit.app import open_home
-from tacit.api import OPERATIONS, Served
-from tacit.memory.live import Conversations
-from tacit.store import spool
+from tacit.operations import OPERATIONS, OperationContext
+from tacit.sessions.registry import SessionRegistry
+from tacit.transcripts import spool
 
 memory = open_home(sys.argv[1])
-served = Served(memory, Conversations(memory))
+served = OperationContext(memory, SessionRegistry(memory))
 known = {one.name: one for one in OPERATIONS}
 taken, most = itertools.count(1), int(sys.argv[2])
 
@@ -518,7 +522,7 @@ def test_a_hundred_spooled_records_are_kept_once_however_often_the_drainer_is_ki
     for text in wanted:
         spool.add(home, "message", {"session_key": "agent:main:main", "role": "user", "text": text})
     rounds = 0
-    while spool.waiting(home) and rounds < 30:
+    while spool.count_waiting(home) and rounds < 30:
         rounds += 1
         killed_after = 10 + rounds if rounds < 6 else 100
         # It may be a little further when the signal comes, so that it dies anywhere in its work.
@@ -532,14 +536,14 @@ def test_a_hundred_spooled_records_are_kept_once_however_often_the_drainer_is_ki
     assert rounds == 6
     assert said(home) == wanted
     assert len(list((home / "raw/conversations").rglob("*.md"))) == 1
-    assert not spool.set_aside(home)
+    assert not spool.count_quarantined(home)
 
 
 # ---------------------------------------------------------------- side by side
 
 
 def test_a_line_is_entered_in_the_order_of_asking() -> None:
-    line, order = _Line(), []
+    line, order = _FairLock(), []
 
     def wait(number: int) -> None:
         with line:
@@ -566,7 +570,7 @@ def test_many_sessions_at_once_lose_nothing_and_keep_their_order(home: Path, clo
     def talk(name: str) -> None:
         for number in range(12):
             live.message(
-                About(f"agent:main:telegram:direct:{name}"),
+                SessionRef(f"agent:main:telegram:direct:{name}"),
                 "user",
                 f"{name} {number}",
                 record=f"{name}{number}",
@@ -581,10 +585,10 @@ def test_many_sessions_at_once_lose_nothing_and_keep_their_order(home: Path, clo
 
 
 def test_a_session_that_waits_for_the_disk_does_not_hold_up_another(
-    home: Path, talking: Conversations, monkeypatch: pytest.MonkeyPatch
+    home: Path, talking: SessionRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talking.message(HOST, "user", "one")
-    talking.message(About(session_id="host-2"), "user", "one")
+    talking.message(SessionRef(session_id="host-2"), "user", "one")
     slow, go_on, real = threading.Event(), threading.Event(), os.fdatasync
 
     def fdatasync(fd: int) -> None:
@@ -597,7 +601,7 @@ def test_a_session_that_waits_for_the_disk_does_not_hold_up_another(
     thread = threading.Thread(name="slow", target=lambda: talking.message(HOST, "user", "two", record="r1"))
     thread.start()
     assert slow.wait(60)
-    assert talking.message(About(session_id="host-2"), "user", "two", record="r2").number == 2
+    assert talking.message(SessionRef(session_id="host-2"), "user", "two", record="r2").number == 2
     go_on.set()
     thread.join()
     assert talking.message(HOST, "user", "three").number == 3
@@ -606,9 +610,9 @@ def test_a_session_that_waits_for_the_disk_does_not_hold_up_another(
 def test_only_so_many_files_are_open_at_once(home: Path, clock: Clock) -> None:
     live = begun(home, clock, most_open=4)
     for number in range(20):
-        live.message(About(session_id=f"s{number}"), "user", "hello")
+        live.message(SessionRef(session_id=f"s{number}"), "user", "hello")
     assert len(live._open) == 4
-    assert live.message(About(session_id="s0"), "user", "again").number == 2
+    assert live.message(SessionRef(session_id="s0"), "user", "again").number == 2
     live.close()
 
 
@@ -632,7 +636,7 @@ def test_a_session_that_somebody_else_writes_to_is_busy_and_then_not(
     clock.pass_by(minutes=1)
     live.let_go_quiet()
     theirs = product.open(home).session(session_id="host-1")
-    monkeypatch.setattr("tacit.store.transcripts.files.flock_within", busy)
+    monkeypatch.setattr("tacit.transcripts.writer.files.acquire_flock", busy)
     with pytest.raises(Busy):
         live.message(HOST, "user", "two", record="r1")
     monkeypatch.undo()
@@ -648,13 +652,15 @@ def busy(*_: object) -> None:
 # ---------------------------------------------------------------- the end
 
 
-def test_the_end_seals_at_once_and_commits_later(home: Path, talking: Conversations, git_log: GitLog) -> None:
+def test_the_end_seals_at_once_and_commits_later(
+    home: Path, talking: SessionRegistry, git_log: GitLog
+) -> None:
     talking.message(MAIN, "user", "hello")
     before = len(git_log())
     sealed = talking.end(MAIN, tags=("greeting",))
     assert sealed is not None
     file = home / sealed.path
-    assert transcripts.is_sealed(file)
+    assert writer.is_sealed(file)
     assert digest(file.read_bytes()) == sealed.sha256
     assert (sealed.commit, len(git_log())) == (None, before)
     done = talking.commit_ended()
@@ -666,7 +672,7 @@ def test_the_end_seals_at_once_and_commits_later(home: Path, talking: Conversati
 
 
 @pytest.mark.parametrize("about", [MAIN, HOST])
-def test_ending_twice_gives_the_same_answer(home: Path, clock: Clock, about: About) -> None:
+def test_ending_twice_gives_the_same_answer(home: Path, clock: Clock, about: SessionRef) -> None:
     live = begun(home, clock)
     live.message(about, "user", "hello")
     sealed = live.end(about)
@@ -680,7 +686,9 @@ def test_ending_twice_gives_the_same_answer(home: Path, clock: Clock, about: Abo
     assert (later.path, later.sha256) == (sealed.path, sealed.sha256)
 
 
-def test_ending_what_never_spoke_gives_nothing_and_leaves_nothing(home: Path, talking: Conversations) -> None:
+def test_ending_what_never_spoke_gives_nothing_and_leaves_nothing(
+    home: Path, talking: SessionRegistry
+) -> None:
     for about in (MAIN, HOST):
         assert talking.end(about) is None
     memory_of(talking).session(session_id="host-1", detached=True).detach()
@@ -688,7 +696,7 @@ def test_ending_what_never_spoke_gives_nothing_and_leaves_nothing(home: Path, ta
     assert records(home) == []
 
 
-def test_what_is_said_after_the_end_begins_anew(home: Path, talking: Conversations) -> None:
+def test_what_is_said_after_the_end_begins_anew(home: Path, talking: SessionRegistry) -> None:
     first = talking.message(MAIN, "user", "one")
     talking.end(MAIN)
     second = talking.message(MAIN, "user", "two")
@@ -704,7 +712,7 @@ def test_what_is_said_after_the_end_begins_anew(home: Path, talking: Conversatio
 
 
 def test_an_end_that_git_cannot_commit_now_is_committed_when_it_can(
-    home: Path, talking: Conversations, git_log: GitLog
+    home: Path, talking: SessionRegistry, git_log: GitLog
 ) -> None:
     talking.message(MAIN, "user", "hello")
     talking.end(MAIN)
@@ -730,7 +738,7 @@ def test_without_auto_commit_an_end_is_left_to_the_person(home: Path, clock: Clo
     live.close()
 
 
-def test_messages_and_ends_from_many_threads_lose_nothing(home: Path, talking: Conversations) -> None:
+def test_messages_and_ends_from_many_threads_lose_nothing(home: Path, talking: SessionRegistry) -> None:
     def talk(name: int) -> None:
         for number in range(10):
             talking.message(HOST, "user", f"{name}.{number}")
@@ -744,7 +752,7 @@ def test_messages_and_ends_from_many_threads_lose_nothing(home: Path, talking: C
 # ---------------------------------------------------------------- time
 
 
-def seal_all(live: Conversations) -> list[str]:
+def seal_all(live: SessionRegistry) -> list[str]:
     """As the daemon does it, and as every command does when it opens the home."""
     recovered = memory_of(live).recover()
     return [*recovered.sealed, *live.seal_idle()]
@@ -764,7 +772,7 @@ def test_a_session_is_sealed_after_the_idle_hours_and_ends_with_its_last_record(
     assert seal_all(live) == []
     clock.pass_by(hours=0.2)
     assert seal_all(live) == [kept.path]
-    ended = transcripts.ended_of(home / (kept.path or ""))
+    ended = writer.read_end(home / (kept.path or ""))
     assert ended == last.replace(microsecond=0)
     assert live.message(HOST, "user", "after").path != kept.path
     live.close()
@@ -774,7 +782,7 @@ def test_a_session_is_sealed_after_the_idle_hours_and_ends_with_its_last_record(
 def test_a_clock_that_jumps_seals_nothing_that_is_in_use(home: Path, clock: Clock, jump: timedelta) -> None:
     live = begun(home, clock)
     live.message(HOST, "user", "before")
-    live.message(About("agent:main:telegram:direct:7"), "user", "let go of")
+    live.message(SessionRef("agent:main:telegram:direct:7"), "user", "let go of")
     clock.pass_by(minutes=1)
     live.let_go_quiet()
     clock.wall += jump
@@ -818,8 +826,8 @@ def test_what_another_process_writes_keeps_a_session_open(home: Path, tacit: Tac
 
 def test_one_session_that_cannot_be_sealed_does_not_keep_others_open(home: Path, clock: Clock) -> None:
     live = begun(home, clock)
-    broken = live.message(About(session_id="a"), "user", "hello")
-    fine = live.message(About(session_id="b"), "user", "hello")
+    broken = live.message(SessionRef(session_id="a"), "user", "hello")
+    fine = live.message(SessionRef(session_id="b"), "user", "hello")
     clock.pass_by(minutes=1)
     live.let_go_quiet()
     (home / (broken.path or "")).write_text("no head\n")
@@ -827,7 +835,7 @@ def test_one_session_that_cannot_be_sealed_does_not_keep_others_open(home: Path,
     clock.pass_by(hours=13)
     with pytest.raises(Exception, match="could not be sealed"):
         live.seal_idle()
-    assert transcripts.is_sealed(home / (fine.path or ""))
+    assert writer.is_sealed(home / (fine.path or ""))
     live.close()
 
 
@@ -855,7 +863,7 @@ def test_a_home_that_is_gone_is_not_made_anew_and_goes_on_when_it_is_back(home: 
 
 
 def test_a_full_disk_is_said_and_the_second_try_keeps_it_once(
-    home: Path, talking: Conversations, monkeypatch: pytest.MonkeyPatch
+    home: Path, talking: SessionRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talking.message(HOST, "user", "one")
 
@@ -876,44 +884,46 @@ def test_a_full_disk_is_said_and_the_second_try_keeps_it_once(
 
 
 def test_ids_are_bounded_and_the_newest_are_known(home: Path) -> None:
-    ids = RecordIds(Home(home), most=2000)
+    ids = EventIds(Home(home), most=2000)
     for number in range(200):
-        ids.note(f"r{number}", Noted("s", number + 1, "2026-03-10T09:30:00+00:00"))
+        ids.note(f"r{number}", NotedEvent("s", number + 1, "2026-03-10T09:30:00+00:00"))
     assert sum(file.stat().st_size for file in (home / ".tacit").glob("records*.jsonl")) < 5000
-    for known in (ids, RecordIds(Home(home), most=2000)):
-        assert known.find("r199") == Noted("s", 200, "2026-03-10T09:30:00+00:00")
+    for known in (ids, EventIds(Home(home), most=2000)):
+        assert known.find("r199") == NotedEvent("s", 200, "2026-03-10T09:30:00+00:00")
         assert known.find("r190") is not None
         assert known.find("r0") is None
     ids.close()
 
 
 def test_ids_that_another_process_notes_are_seen(home: Path) -> None:
-    mine, theirs = RecordIds(Home(home), most=2000), RecordIds(Home(home), most=2000)
-    mine.note("a", Noted("s", 1, ""))
+    mine, theirs = EventIds(Home(home), most=2000), EventIds(Home(home), most=2000)
+    mine.note("a", NotedEvent("s", 1, ""))
     for number in range(40):
-        theirs.note(f"b{number}", Noted("s", number, ""))
-        assert mine.find(f"b{number}") == Noted("s", number, "")
-        mine.note(f"c{number}", Noted("s", number, ""))
-        assert theirs.find(f"c{number}") == Noted("s", number, "")
+        theirs.note(f"b{number}", NotedEvent("s", number, ""))
+        assert mine.find(f"b{number}") == NotedEvent("s", number, "")
+        mine.note(f"c{number}", NotedEvent("s", number, ""))
+        assert theirs.find(f"c{number}") == NotedEvent("s", number, "")
     mine.close()
     theirs.close()
 
 
 @pytest.mark.parametrize("damage", [b"{", b"[]\n", b"\xff\xfe\n", b"[1,2,3,4,5]\n", b"[" * 9000 + b"\n"])
 def test_a_damaged_line_of_ids_is_passed_over(home: Path, damage: bytes) -> None:
-    ids = RecordIds(Home(home))
-    ids.note("a", Noted("s", 1, ""))
+    ids = EventIds(Home(home))
+    ids.note("a", NotedEvent("s", 1, ""))
     ids.close()
     with (home / ".tacit/records.jsonl").open("ab") as file:
         file.write(damage)
-    ids = RecordIds(Home(home))
-    ids.note("b", Noted("s", 2, ""))
-    assert ids.find("a") == Noted("s", 1, "")
-    assert ids.find("b") == Noted("s", 2, "")
+    ids = EventIds(Home(home))
+    ids.note("b", NotedEvent("s", 2, ""))
+    assert ids.find("a") == NotedEvent("s", 1, "")
+    assert ids.find("b") == NotedEvent("s", 2, "")
     ids.close()
 
 
-def test_ids_outlive_the_private_folder_being_deleted_under_them(home: Path, talking: Conversations) -> None:
+def test_ids_outlive_the_private_folder_being_deleted_under_them(
+    home: Path, talking: SessionRegistry
+) -> None:
     talking.message(HOST, "user", "one", record="r1")
     shutil.rmtree(home / ".tacit")
     assert talking.message(HOST, "user", "two", record="r2").number == 2

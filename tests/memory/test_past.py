@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import tacit as product
+from tacit.context.model import Compiled
+from tacit.context.request import Request
 from tacit.errors import UsageError
 from tacit.memory import Memory
-from tacit.memory.request import Request
-from tacit.model.context import Compiled
-from tacit.model.search import Stamp
-from tacit.watch.shelf import Shelf
+from tacit.search.model import Stamp
+from tacit.topics.loader import TopicLoader
 from tests.conftest import Tacit
 from tests.memory.homes import (
     GROUP,
@@ -101,20 +101,20 @@ class _Then:
 
     past = "then"
 
-    def __init__(self, shelf: Shelf, body: str) -> None:
+    def __init__(self, shelf: TopicLoader, body: str) -> None:
         self._shelf = shelf
         data = TOPIC.format(body=body).encode()
         shelf.refresh({"topics/watering.md": Stamp(0, 0, 0)}, lambda path: data)
 
-    def shelf(self) -> Shelf:
+    def shelf(self) -> TopicLoader:
         return self._shelf
 
 
-def _standing_at(place: int) -> Shelf:
+def _standing_at(place: int) -> TopicLoader:
     """A new shelf in the place where another one stood, or a new one anywhere."""
-    new = [Shelf()]
+    new = [TopicLoader()]
     while id(new[-1]) != place and len(new) < 100_000:
-        new.append(Shelf())
+        new.append(TopicLoader())
     return new[-1]
 
 
@@ -122,7 +122,7 @@ def test_the_topics_of_one_moment_are_never_taken_for_those_of_another(memory: M
     compiler = memory.turns._compiler
     place = 0
     for number in range(20):
-        shelf = _standing_at(place) if place else Shelf()
+        shelf = _standing_at(place) if place else TopicLoader()
         pipeline = compiler.pipeline(_Then(shelf, f"TOPIC{number}"))  # type: ignore[arg-type]
         assert pipeline.topic("watering").body.strip().endswith(f"TOPIC{number}")
         place = id(shelf)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tacit.context.request import Request
 from tacit.memory import Memory
-from tacit.memory.request import Request
 from tests.memory.homes import (
     CRON,
     FORUM,

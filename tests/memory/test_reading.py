@@ -8,7 +8,7 @@ import pytest
 
 from tacit.errors import UsageError
 from tacit.memory import Memory
-from tacit.memory.reading import read
+from tacit.read_note import read
 from tests.memory.homes import opened, write
 
 OWNER, GROUP, STRANGER = "agent:main:main", "agent:main:telegram:group:-1", "agent:main:telegram:direct:99"

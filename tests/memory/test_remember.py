@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tacit.errors import ReadOnly, UsageError
+from tacit.home.layout import CONFIG
+from tacit.learn import window_proposals
+from tacit.learn.remember import MAX_LINE_CHARS, remember
+from tacit.markdown.model import Remembered
 from tacit.memory import Memory
-from tacit.memory.remember import LONGEST, remember
-from tacit.model.notes import Remembered
-from tacit.store import proposals
-from tacit.store.home import CONFIG
-from tacit.text import marks
+from tacit.provenance import comment
 from tests.memory.homes import opened, write
 
 NOW = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
@@ -46,9 +46,9 @@ def test_the_same_line_is_not_added_twice(memory: Memory) -> None:
 
 def test_a_line_goes_to_the_end_of_its_section_and_nothing_else_changes(memory: Memory) -> None:
     text = "# Kiln\n\n## Remembered\n\n- 2026-01-01: old\n\n## Care\n\nBrush it.\n"
-    write(memory.home.root, "knowledge/reference/kiln.md", text)
-    kept(memory, "It is green.", "knowledge/reference/kiln.md")
-    assert (memory.home.root / "knowledge/reference/kiln.md").read_text() == text.replace(
+    write(memory.home.root, "knowledge/people/kiln.md", text)
+    kept(memory, "It is green.", "knowledge/people/kiln.md")
+    assert (memory.home.root / "knowledge/people/kiln.md").read_text() == text.replace(
         "old\n", "old\n- 2026-03-04: It is green.\n"
     )
 
@@ -69,15 +69,15 @@ def test_who_the_agent_is_and_what_is_no_note_cannot_be_added_to(memory: Memory,
 
 
 def test_a_line_that_is_too_long_is_refused_with_its_length(memory: Memory) -> None:
-    with pytest.raises(UsageError, match=f"{LONGEST}"):
-        kept(memory, "x" * (LONGEST + 1))
+    with pytest.raises(UsageError, match=f"{MAX_LINE_CHARS}"):
+        kept(memory, "x" * (MAX_LINE_CHARS + 1))
 
 
 def test_a_session_that_is_not_the_owners_only_proposes(memory: Memory) -> None:
     done = kept(memory, "The group likes Moss.", key=GROUP)
     assert done.path == ""
     assert not (memory.home.root / JOURNAL).exists()
-    [waiting] = proposals.waiting(memory.home)
+    [waiting] = window_proposals.list_waiting(memory.home)
     assert waiting.changes[0].text == "The group likes Moss."
     assert waiting.changes[0].trust == "other"
 
@@ -99,7 +99,7 @@ def test_a_memory_that_is_read_only_takes_no_line_and_no_proposal(
     with pytest.raises(ReadOnly, match=said):
         remember(memory, "The glaze is Moss.", "memory", memory.profile_of(key), holds_slot=holds_slot)
     assert "Moss" not in (home / "knowledge/memory/MEMORY.md").read_text()
-    assert proposals.waiting(memory.home) == []
+    assert window_proposals.list_waiting(memory.home) == []
 
 
 def test_an_owner_can_let_agents_add_to_memory_in_the_slot_too(home: Path) -> None:
@@ -135,10 +135,10 @@ def test_a_line_that_an_agent_asked_for_tells_which_conversation_it_is_from(memo
         path = session.path
     assert path
     [line] = [line for line in text_of(memory).split("\n") if "Moss" in line]
-    assert marks.is_generated(line)
-    mark = marks.read(line)[1]
+    assert comment.is_generated(line)
+    mark = comment.read(line)[1]
     assert mark is not None
-    assert mark[:3] == ("remember/1", (marks.source_of(path, 2),), "agent")
+    assert mark[:3] == ("remember/1", (comment.source_name(path, 2),), "agent")
     assert not kept(memory, "The glaze is Moss.").is_new
 
 
@@ -161,7 +161,7 @@ def test_what_an_agent_asks_for_after_it_read_what_others_wrote_waits(
         path = session.path
     assert (done.path, "waits for the owner" in done.said) == ("", True)
     assert "evil" not in text_of(memory, "knowledge/memory/MEMORY.md")
-    [waiting] = proposals.waiting(memory.home)
+    [waiting] = window_proposals.list_waiting(memory.home)
     [change] = waiting.changes
     assert (change.trust, change.source.transcript, change.source.number) == (trust, path, 2)
 

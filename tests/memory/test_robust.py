@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import tacit as product
+from tacit.context.request import Request
 from tacit.memory import Memory
-from tacit.memory.request import Request
-from tacit.model.topics import Event
+from tacit.topics.model import Event
 from tests.memory.homes import (
     OWNER,
     OWNERS,

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from tacit.context import receipts
+from tacit.home.layout import Home
 from tacit.memory import Memory
-from tacit.memory.live import About, Conversations
-from tacit.store import receipts
-from tacit.store.home import Home
+from tacit.sessions.registry import SessionRef, SessionRegistry
 from tests.memory.homes import NOW, OWNER, OWNER_DM, OWNERS, opened, settle
 
 AFTER = "inject: {deadline_ms: 60000, shed_after_turns: 2}\n"
@@ -32,9 +32,9 @@ class Talk:
     def memory(self) -> Memory:
         return opened(self.home, self.now)
 
-    def live(self, do: Callable[[Conversations, About], Any]) -> None:
-        held = Conversations(self.memory())
-        do(held, About(self.key))
+    def live(self, do: Callable[[SessionRegistry, SessionRef], Any]) -> None:
+        held = SessionRegistry(self.memory())
+        do(held, SessionRef(self.key))
         held.close()
 
     def say(self, role: str, text: str) -> None:
@@ -73,7 +73,9 @@ def test_nothing_is_left_out_where_the_config_does_not_say_so(talk: Talk) -> Non
 def test_while_it_is_off_no_conversation_is_read(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
     settle(talk.home, OWNERS)
     talk.turn(USED)
-    monkeypatch.setattr("tacit.memory.turns.Turns.conversation", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(
+        "tacit.context.service.TurnService.conversation", lambda *_: pytest.fail("it was read")
+    )
     assert talk.files(IDLE) == ALL
 
 
@@ -179,7 +181,7 @@ def test_a_conversation_that_cannot_be_read_leaves_all_files_and_a_notice(
     def broken(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("tacit.store.transcripts.turns", broken)
+    monkeypatch.setattr("tacit.transcripts.writer.read_turns", broken)
     assert talk.files(IDLE) == ALL
     notices = receipts.recent(Home(talk.home), 1)[0].notices
     assert [notice.code for notice in notices] == ["absorbed"]

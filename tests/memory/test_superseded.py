@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tacit.context.request import Request
+from tacit.learn.model import TRUSTS, Trust
 from tacit.memory import Memory
-from tacit.memory.request import Request
-from tacit.model.changes import TRUSTS, Trust
-from tacit.text import marks
+from tacit.provenance import comment
 from tests.memory.homes import NOW, OWNER, PATIENT, opened, settle, write
 from tests.search.sample_home import copy_of_sample
 
@@ -43,12 +43,12 @@ def test_nothing_that_was_superseded_is_in_any_prompt(studio: Memory, message: s
 
 
 def line(text: str, trust: Trust = "owner") -> str:
-    return marks.marked(f"- 2026-02-16: {text}", "decisions/1", [SOURCE], trust)
+    return comment.attach(f"- 2026-02-16: {text}", "decisions/1", [SOURCE], trust)
 
 
 def glazing(root: Path, trust: Trust = "owner", settings: str = PATIENT) -> Memory:
     settle(root, settings)
-    old = marks.superseded(line("the bowl gets five coats of glaze OLDWORD"), "2026-03-01")
+    old = comment.mark_superseded(line("the bowl gets five coats of glaze OLDWORD"), "2026-03-01")
     new = line("the bowl gets two coats of glaze NEWWORD", trust)
     write(root, "knowledge/memory/MEMORY.md", f"# Core Memory\n\n## Decisions\n\n{old}\n{new}\n")
     return opened(root, NOW)

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from tacit.embed.protocol import Embedder
+from tacit.context.model import Compiled
+from tacit.context.request import Request
+from tacit.embeddings.protocol import Embedder
 from tacit.memory import Memory
-from tacit.memory.request import Request
-from tacit.model.context import Compiled
-from tacit.model.topics import Event
-from tacit.search.parts import Parts
+from tacit.search.models import SearchModels
+from tacit.topics.model import Event
 from tests.memory.homes import (
     GROUP,
     NOW,
@@ -384,7 +384,7 @@ class _Slow:
         return self.embedder.query(text, weigh, seconds)
 
 
-def _slowly(parts: Parts) -> Parts:
+def _slowly(parts: SearchModels) -> SearchModels:
     embedder = parts.embedder()
     assert embedder is not None
     return replace(parts, embedder=lambda: _Slow(embedder, 0.2))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tacit.context.model import Compiled
 from tacit.errors import UsageError
-from tacit.model.context import Compiled
 from tests.memory.homes import (
     CRON,
     FORUM,

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.embed.conftest import serve
+from tests.embeddings.conftest import serve
 
 __all__ = ["serve"]

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tacit.embed.protocol import EmbedderError, scaled
-from tacit.index.opening import memory_index
-from tacit.index.sqlite import SqliteIndex
-from tacit.model.search import Stamp
+from tacit.embeddings.protocol import EmbedderError, scale_to_bytes
 from tacit.search.calibration import Calibration
-from tacit.search.find import Engine
-from tacit.search.update import embed, update
+from tacit.search.hybrid import Engine
+from tacit.search.model import Stamp
+from tacit.search.open_index import open_memory_index
+from tacit.search.sqlite.index import SqliteIndex
+from tacit.search.updater import embed_passages, update_index
 
 LONG_AGO = 1_770_000_000_000_000_000  # 2 February 2026, in nanoseconds
 CALIBRATION = Calibration(mean=0.1, spread=0.2, trust=1.0, bias=-2.0, words=2.0, meaning=1.0)
@@ -64,7 +64,7 @@ class Meaning:
             for place, sense in enumerate(self.senses):
                 if word in sense.split():
                     numbers[place] += 1.0
-        return scaled(numbers)
+        return scale_to_bytes(numbers)
 
 
 @dataclass
@@ -86,11 +86,11 @@ class Reader:
 
 def index_of(texts: Mapping[str, str], embedder: Meaning | None = None) -> SqliteIndex:
     """A real index in memory, of files that are only here."""
-    index = memory_index()
+    index = open_memory_index()
     listed = {path: Stamp(LONG_AGO, len(text), number) for number, (path, text) in enumerate(texts.items())}
-    update(index, listed, lambda path: texts[path].encode("utf-8", "surrogateescape"))
+    update_index(index, listed, lambda path: texts[path].encode("utf-8", "surrogateescape"))
     if embedder is not None:
-        embed(index, embedder)
+        embed_passages(index, embedder)
     return index
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from tacit import sample
 from tacit.cli import demo
-from tacit.store.home import Home
-from tacit.store.trust import trust
+from tacit.home.layout import Home
+from tacit.home.trust import trust
 
 QUESTIONS = Path(__file__).parents[1] / "data" / "questions.jsonl"
 
@@ -26,7 +26,7 @@ def copy_of_sample(factory: pytest.TempPathFactory) -> tuple[Path, datetime]:
     with (shared / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not ended.exists():
-            clock = demo.Clock(sample.conversations()[0].started)
+            clock = demo.StoryClock(sample.conversations()[0].started)
             demo.build(shared / "home", clock, quiet=True)
             ended.write_text(clock.moment.isoformat())
     root = factory.mktemp("sample") / "home"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.model.search import Scored, Why
-from tacit.search.fusion import Candidates, best, blend, fuse, top
+from tacit.search.fusion import Candidates, blend, fuse, order_by_score, top_with_ties
+from tacit.search.model import Scored, Why
 
 numbers = st.floats(-1e6, 1e6, allow_nan=False)
 
@@ -133,31 +133,31 @@ def test_only_what_was_read_again_is_blended() -> None:
 
 def test_equal_scores_come_in_the_order_of_the_files() -> None:
     places = {1: ("b.md", 1), 2: ("a.md", 9), 3: ("a.md", 2)}
-    assert best({1: 1.0, 2: 1.0, 3: 1.0}, places, 10) == [3, 2, 1]
+    assert order_by_score({1: 1.0, 2: 1.0, 3: 1.0}, places, 10) == [3, 2, 1]
 
 
 def test_what_differs_by_less_than_arithmetic_does_is_equal() -> None:
     places = {1: ("b.md", 1), 2: ("a.md", 1)}
-    assert best({1: 1.0 + 1e-13, 2: 1.0}, places, 10) == [2, 1]
+    assert order_by_score({1: 1.0 + 1e-13, 2: 1.0}, places, 10) == [2, 1]
 
 
 @pytest.mark.parametrize(("limit", "count"), [(-3, 0), (0, 0), (1, 1), (2, 2), (99, 3)])
 def test_there_are_as_many_as_were_wanted(limit: int, count: int) -> None:
     scores = {1: 3.0, 2: 2.0, 3: 1.0}
-    assert best(scores, {}, limit) == [1, 2, 3][:count]
-    assert top(scores, limit) == [1, 2, 3][:count]
+    assert order_by_score(scores, {}, limit) == [1, 2, 3][:count]
+    assert top_with_ties(scores, limit) == [1, 2, 3][:count]
 
 
 def test_equals_at_the_cut_are_all_kept_for_the_files_to_decide() -> None:
     scores = {1: 3.0, 2: 1.0, 3: 1.0, 4: 1.0, 5: 0.5}
-    assert sorted(top(scores, 2)) == [1, 2, 3, 4]
+    assert sorted(top_with_ties(scores, 2)) == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 9])
 def test_the_reasons_of_the_best_are_the_same_without_the_others(count: int) -> None:
     found = candidates([(1, 9.0), (2, 4.0), (3, 1.0)], [(4, 0.9), (2, 0.5)], [(1, 0.1), (3, 0.2)])
     whys = fuse(found, 0.4, 0.6)
-    kept = top({one: why.score for one, why in whys.items()}, count)
+    kept = top_with_ties({one: why.score for one, why in whys.items()}, count)
     assert fuse(found, 0.4, 0.6, count) == {one: whys[one] for one in kept}
     assert len(kept) == min(count, 4)
 

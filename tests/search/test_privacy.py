@@ -11,13 +11,13 @@ import pytest
 
 import tacit as product
 from tacit.config import Config
-from tacit.index.protocol import IndexUnavailable
-from tacit.index.sqlite import SqliteIndex
+from tacit.home.layout import Home
 from tacit.memory import Memory
-from tacit.model.search import Found, Scope
-from tacit.search.parts import Parts
+from tacit.search.index import IndexUnavailable
+from tacit.search.model import Found, Scope
+from tacit.search.models import SearchModels
 from tacit.search.searcher import Searcher
-from tacit.store.home import Home
+from tacit.search.sqlite.index import SqliteIndex
 from tests.conftest import Tacit
 from tests.search.fakes import Meaning
 
@@ -91,10 +91,10 @@ class _Without(Searcher):
 
 @pytest.fixture(params=["words", "vectors", "files"])
 def memory(request: pytest.FixtureRequest, filled: Path) -> Memory:
-    parts = Parts(Meaning) if request.param == "vectors" else Parts()
+    parts = SearchModels(Meaning) if request.param == "vectors" else SearchModels()
     found = Memory(Home(filled), Config(), zone=UTC, now=lambda: START, parts=parts)
     if request.param == "files":
-        found.__dict__["searcher"] = _Without(Home(filled), Parts())
+        found.__dict__["searcher"] = _Without(Home(filled), SearchModels())
     return found
 
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 import tacit as product
-from tacit.index.protocol import IndexUnavailable
-from tacit.index.sqlite import SqliteIndex
-from tacit.memory.request import Request
-from tacit.search.follow import follow
-from tacit.search.parts import Parts
+from tacit.context.request import Request
+from tacit.home.layout import PURGED, Home
+from tacit.home.listing import INDEXED
+from tacit.provenance.comment import source_name
+from tacit.search.index import IndexUnavailable
+from tacit.search.models import SearchModels
 from tacit.search.searcher import Searcher
-from tacit.store.home import PURGED, Home
-from tacit.store.listing import INDEXED
-from tacit.text.marks import source_of
+from tacit.search.sqlite.index import SqliteIndex
+from tacit.search.watcher import watch_home
 from tests.conftest import Tacit, eventually
 
 START = datetime(2026, 5, 2, 9, tzinfo=UTC)
@@ -51,7 +51,7 @@ class _Unreadable(Searcher):
 
 @pytest.fixture(params=[Searcher, _Unreadable], ids=["index", "files"])
 def searcher(request: pytest.FixtureRequest, home: Path) -> Iterator[Searcher]:
-    made: Searcher = request.param(Home(home), Parts())
+    made: Searcher = request.param(Home(home), SearchModels())
     yield made
     made.close()
 
@@ -64,16 +64,16 @@ def test_purged_records_are_found_no_more_and_the_others_are(
     home: Path, spoken: str, searcher: Searcher
 ) -> None:
     assert found(searcher) == sorted(SAID)
-    purge(home, source_of(spoken, 2))
+    purge(home, source_name(spoken, 2))
     assert found(searcher) == [SAID[2], SAID[0]]
-    purge(home, source_of(spoken, 3))
+    purge(home, source_name(spoken, 3))
     assert found(searcher) == [SAID[0]]
-    purge(home, source_of(spoken))
+    purge(home, source_name(spoken))
     assert found(searcher) == []
 
 
 def test_what_is_no_longer_purged_is_found_again(home: Path, spoken: str, searcher: Searcher) -> None:
-    purge(home, source_of(spoken, 2))
+    purge(home, source_name(spoken, 2))
     assert len(found(searcher)) == 2
     (home / PURGED).unlink()
     assert found(searcher) == sorted(SAID)
@@ -83,7 +83,7 @@ def test_words_of_purged_records_find_nothing_beside_them(
     home: Path, spoken: str, searcher: Searcher
 ) -> None:
     """Neither as neighbours of other records nor by the title."""
-    purge(home, source_of(spoken, 1), source_of(spoken, 2))
+    purge(home, source_name(spoken, 1), source_name(spoken, 2))
     for word in ("degrees", "safe"):
         assert [hit.text for hit in searcher.find(word).hits] == []
 
@@ -102,9 +102,9 @@ def test_while_the_list_cannot_be_read_conversations_are_not_searched_and_the_an
 def test_who_is_told_that_only_some_files_changed_looks_at_all_when_something_was_purged(
     home: Path, spoken: str
 ) -> None:
-    searcher = Searcher(Home(home), Parts())
+    searcher = Searcher(Home(home), SearchModels())
     searcher.update()
-    purge(home, source_of(spoken))
+    purge(home, source_name(spoken))
     assert searcher.is_purged_anew()
     assert searcher.update(paths=["knowledge/people/_index.md"]).report.gone == 1
     assert not searcher.is_purged_anew()
@@ -112,17 +112,17 @@ def test_who_is_told_that_only_some_files_changed_looks_at_all_when_something_wa
 
 
 def test_who_follows_the_files_learns_of_it(home: Path, spoken: str) -> None:
-    searcher, stop = Searcher(Home(home), Parts()), threading.Event()
+    searcher, stop = Searcher(Home(home), SearchModels()), threading.Event()
     gone: list[int] = []
 
     def followed() -> None:
-        gone.extend(done.report.gone for done in follow(searcher, str(home), INDEXED, stop))
+        gone.extend(done.report.gone for done in watch_home(searcher, str(home), INDEXED, stop))
 
     thread = threading.Thread(target=followed)
     thread.start()
     try:
         assert eventually(lambda: bool(gone))
-        purge(home, source_of(spoken))
+        purge(home, source_name(spoken))
         assert eventually(lambda: 1 in gone)
     finally:
         stop.set()
@@ -132,7 +132,7 @@ def test_who_follows_the_files_learns_of_it(home: Path, spoken: str) -> None:
 
 def test_cli_index_leaves_out_what_was_purged(home: Path, spoken: str, tacit: Tacit) -> None:
     tacit("index")
-    purge(home, source_of(spoken, 2))
+    purge(home, source_name(spoken, 2))
     assert json.loads(tacit("index", "--json").stdout)["read"] == 1
     assert json.loads(tacit("search", "degrees", "--json").stdout) == []
 
@@ -143,6 +143,6 @@ def test_a_look_at_the_past_has_no_more_of_it_either(home: Path, spoken: str) ->
     asked = "What does a web page say about opening the kiln at 1240 degrees?"
     request = Request(asked, "agent:main:main")
     then = memory.turns.look(request, "HEAD").text
-    purge(home, source_of(spoken, 2))
+    purge(home, source_name(spoken, 2))
     assert SAID[1] in then
     assert SAID[1] not in memory.turns.look(request, "HEAD").text

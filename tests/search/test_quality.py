@@ -24,11 +24,11 @@ from typing import NamedTuple
 
 import pytest
 
-from tacit.app import load_config, parts_of, zone_of
-from tacit.evaluation.sets import Question, read_questions
+from tacit.app import load_config, search_parts, zone_of
+from tacit.evaluation.sets import EvalQuestion, read_questions
+from tacit.home.layout import Home
 from tacit.memory import Memory
-from tacit.model.search import Found
-from tacit.store.home import Home
+from tacit.search.model import Found
 from tests.search.sample_home import QUESTIONS, copy_of_sample
 
 FLOORS = {
@@ -45,7 +45,7 @@ STRONG = 0.75  # inject.strong
 
 
 class Answer(NamedTuple):
-    question: Question
+    question: EvalQuestion
     found: Found
 
     @property
@@ -72,7 +72,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory, _nobody: None) -> tuple[Pat
 def answers(sample: tuple[Path, datetime]) -> list[Answer]:
     root, now = sample
     config = load_config(Home(root)).config
-    memory = Memory(Home(root), config, zone=zone_of(config), now=lambda: now, parts=parts_of(config))
+    memory = Memory(Home(root), config, zone=zone_of(config), now=lambda: now, parts=search_parts(config))
     found = [Answer(one, memory.find(one.text, limit=10)) for one in read_questions(QUESTIONS)]
     memory.searcher.close()
     return found

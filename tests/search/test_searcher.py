@@ -14,17 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from tacit.embed.endpoint import OPENAI, Endpoint
-from tacit.embed.post import Post
-from tacit.embed.protocol import Embedder, EmbedderError
+from tacit.deadline import DEADLINE, IS_ANSWERED
+from tacit.embeddings.endpoint import OPENAI, EmbeddingEndpoint
+from tacit.embeddings.protocol import Embedder, EmbedderError
+from tacit.embeddings.request import EmbeddingPost
 from tacit.errors import DiskError
-from tacit.index.protocol import IndexUnavailable
-from tacit.model.search import Found
-from tacit.search.parts import Parts
+from tacit.home import files
+from tacit.home.layout import Home
+from tacit.search.index import IndexTimeout, IndexUnavailable
+from tacit.search.model import EVERYTHING, Found
+from tacit.search.models import SearchModels
 from tacit.search.searcher import Searcher
-from tacit.store import files
-from tacit.store.home import Home
-from tests.embed.conftest import Reply, Request, Serve, Server
+from tests.embeddings.conftest import Reply, Request, Serve, Server
 from tests.search.fakes import LONG_AGO, Meaning, Reader
 
 
@@ -50,7 +51,7 @@ def make(home: Path) -> Iterator[Make]:
     made: list[Searcher] = []
 
     def one(embedder: Embedder | None = None, reader: Reader | None = None) -> Searcher:
-        made.append(Searcher(Home(home), Parts(lambda: embedder, lambda: reader)))
+        made.append(Searcher(Home(home), SearchModels(lambda: embedder, lambda: reader)))
         return made[-1]
 
     yield one
@@ -330,13 +331,13 @@ def test_while_another_process_is_indexing_what_is_known_answers_if_it_is_all(ho
     searcher = make()
     searcher.find("zebra")
     put(home, B, "Another zebra.\n")
-    with files.locked(home / ".tacit" / "index.lock"):
+    with files.hold_lock(home / ".tacit" / "index.lock"):
         found = searcher.find("zebra")
     assert sorted(paths(found)) == [A, B]
     assert found.degraded == ("another process is indexing",)
     assert found.channels == ("scan",)
     searcher.find("zebra")
-    with files.locked(home / ".tacit" / "index.lock"):
+    with files.hold_lock(home / ".tacit" / "index.lock"):
         found = searcher.find("zebra")
     assert sorted(paths(found)) == [A, B]
     assert found.channels == ("lexical",)
@@ -344,7 +345,7 @@ def test_while_another_process_is_indexing_what_is_known_answers_if_it_is_all(ho
 
 def test_while_another_process_makes_the_first_index_the_files_answer(home: Path, make: Make) -> None:
     put(home, A, "A zebra.\n")
-    with files.locked(home / ".tacit" / "index.lock"):
+    with files.hold_lock(home / ".tacit" / "index.lock"):
         found = make().find("zebra")
     assert paths(found) == [A]
     assert found.channels == ("scan",)
@@ -422,7 +423,7 @@ def test_a_damaged_index_that_cannot_be_set_aside_leaves_it_to_the_files(
     def refuse(file: Path) -> Path:
         raise IndexUnavailable("the broken index cannot be moved away (Read-only file system)")
 
-    monkeypatch.setattr("tacit.search.searcher.set_aside", refuse)
+    monkeypatch.setattr("tacit.search.searcher.quarantine_index", refuse)
     found = searcher.find("zebra")
     assert paths(found) == [A]
     assert found.channels == ("scan",)
@@ -482,6 +483,120 @@ def test_nothing_stands_around_a_hit_whose_index_cannot_say(home: Path, make: Ma
     assert searcher.around([(A, 1)]).keys() == {(A, 1)}
 
 
+# Time that is over
+
+
+@pytest.fixture
+def served() -> Iterator[None]:
+    """As in a daemon, which answers soon in any case."""
+    mark = DEADLINE.set(time.monotonic() + 0.3)
+    yield
+    DEADLINE.reset(mark)
+
+
+def _with_a_busy_index(searcher: Searcher, ask: Callable[[], object]) -> object:
+    """What is answered while another thread has the index."""
+    holds, go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with searcher._mutex:
+            holds.set()
+            go.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert holds.wait(60)
+    try:
+        return ask()
+    finally:
+        go.set()
+        thread.join()
+
+
+def test_in_a_daemon_nothing_waits_longer_for_the_index_than_its_caller_does(
+    home: Path, make: Make, served: None
+) -> None:
+    put(home, A, "A zebra.\n")
+    searcher = make()
+    searcher.update()
+    found = _with_a_busy_index(searcher, lambda: searcher.find("zebra"))
+    assert isinstance(found, Found)
+    assert found.degraded == ("deadline: the index was busy with other questions",)
+    for ask in (searcher.names, searcher.generation, lambda: searcher.around([(A, 1)])):
+        assert not _with_a_busy_index(searcher, ask)
+    DEADLINE.set(time.monotonic() + 600)
+    assert paths(searcher.find("zebra")) == [A], "and nothing is broken"
+
+
+def test_who_was_answered_already_does_not_wait_for_the_index(home: Path, make: Make) -> None:
+    searcher = make()
+    mark = IS_ANSWERED.set(lambda: True)
+    assert _with_a_busy_index(searcher, searcher.names) == ()
+    IS_ANSWERED.reset(mark)
+
+
+def test_a_question_whose_time_ends_in_the_index_is_given_up_and_the_index_stays(
+    home: Path, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(home, A, "A zebra.\n")
+    searcher = make()
+    searcher.update()
+
+    def late(*_: object, **__: object) -> None:
+        raise IndexTimeout("the question took too long and was given up")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tacit.search.searcher.find", late)
+        found = searcher.find("zebra", deadline=time.monotonic() + 60)
+    assert not found.hits
+    assert found.degraded == ("deadline: the question took too long and was given up",)
+    inode = searcher.inode()
+    assert paths(searcher.find("zebra")) == [A]
+    assert searcher.inode() == inode, "it was not set aside"
+
+
+def test_in_a_daemon_a_question_leaves_large_files_to_the_follower(
+    home: Path, make: Make, served: None
+) -> None:
+    DEADLINE.set(time.monotonic() + 600)
+    put(home, A, "A zebra.\n")
+    put(home, B, "A zebra in a book. " * 300_000)
+    searcher = make()
+    searcher._tree = watched = Watched(home)
+    found = searcher.find("zebra")
+    assert B not in watched.paths
+    assert any("not complete yet: 1 of" in note for note in found.degraded)
+    assert paths(found) == [A]
+    searcher.update()
+    assert B in paths(searcher.find("zebra"))
+
+
+def test_without_a_daemon_the_first_question_reads_large_files(home: Path, make: Make) -> None:
+    put(home, B, "A zebra in a book. " * 20_000)
+    assert set(paths(make().find("zebra", catch_up=0.001))) == {B}
+
+
+def test_files_are_not_looked_through_where_there_is_no_time_for_their_size(home: Path, make: Make) -> None:
+    put(home, B, "A zebra in a book. " * 300_000)
+    searcher = make()
+    searcher._tree = watched = Watched(home)
+    assert not searcher._may_scan(time.monotonic() + 600)
+    assert not watched.paths
+    assert searcher._may_scan(None), "who waits for it may"
+
+
+def test_looking_through_files_ends_when_its_time_is_over(home: Path, make: Make) -> None:
+    for name in (A, B):
+        put(home, name, "A zebra.\n")
+    searcher = make()
+    searcher._tree = watched = Watched(home)
+    mark = IS_ANSWERED.set(lambda: bool(watched.paths))
+    found = searcher._scan("zebra", EVERYTHING, 10, None)
+    IS_ANSWERED.reset(mark)
+    assert found.degraded == ("deadline: there was no time to look through all files",)
+    assert len(watched.paths) == 1
+
+
 def test_a_lock_that_cannot_be_made_leaves_it_to_the_files(
     home: Path, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -490,7 +605,7 @@ def test_a_lock_that_cannot_be_made_leaves_it_to_the_files(
     def full(*_: object) -> None:
         raise DiskError("Could not take the home's lock: the disk is full.")
 
-    monkeypatch.setattr(files, "locked", full)
+    monkeypatch.setattr(files, "hold_lock", full)
     found = make().find("zebra")
     assert paths(found) == [A]
     assert found.channels == ("scan",)
@@ -585,7 +700,7 @@ def test_an_embedder_that_cannot_be_had_is_named_in_every_answer(home: Path) -> 
         raise EmbedderError("The bundled model is missing. Run: pip install wordllama")
 
     put(home, A, "A zebra.\n")
-    searcher = Searcher(Home(home), Parts(missing))
+    searcher = Searcher(Home(home), SearchModels(missing))
     for _ in range(2):
         found = searcher.find("zebra")
         assert paths(found) == [A]
@@ -598,7 +713,7 @@ def test_a_reader_that_cannot_be_had_is_named_in_every_answer(home: Path) -> Non
         raise EmbedderError("search.reranker is 'x', which is no reranker.")
 
     put(home, A, "A zebra.\n")
-    searcher = Searcher(Home(home), Parts(reranker=missing))
+    searcher = Searcher(Home(home), SearchModels(reranker=missing))
     for _ in range(2):
         found = searcher.find("zebra")
         assert paths(found) == [A]
@@ -627,8 +742,8 @@ def vectors(request: Request) -> Reply:
     return Reply({"data": data})
 
 
-def endpoint(server: Server) -> Endpoint:
-    return Endpoint("http", "m", 8, OPENAI, Post(server.base), timeout=20.0, patience=20.0)
+def endpoint(server: Server) -> EmbeddingEndpoint:
+    return EmbeddingEndpoint("http", "m", 8, OPENAI, EmbeddingPost(server.base), timeout=20.0, patience=20.0)
 
 
 class Hanging:
@@ -694,8 +809,10 @@ def test_an_endpoint_that_hangs_on_the_documents_holds_nobody_up(
 def test_an_endpoint_that_is_not_there_leaves_it_to_the_words(home: Path, make: Make) -> None:
     put(home, A, "The automobile.\n")
     with Server(vectors) as server:
-        post = Post(server.base)
-    found = make(Endpoint("http", "m", 8, OPENAI, post, timeout=0.2, patience=0.2)).find("automobile")
+        post = EmbeddingPost(server.base)
+    found = make(EmbeddingEndpoint("http", "m", 8, OPENAI, post, timeout=0.2, patience=0.2)).find(
+        "automobile"
+    )
     assert paths(found) == [A]
     assert found.channels == ("lexical",)
     assert any("cannot be reached" in note for note in found.degraded)

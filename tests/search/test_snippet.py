@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.index.opening import memory_index
-from tacit.index.sqlite import SqliteIndex
-from tacit.search.snippet import WIDTH, snippet
+from tacit.search.open_index import open_memory_index
+from tacit.search.snippet import MAX_CHARS, make_snippet
+from tacit.search.sqlite.index import SqliteIndex
 from tests.hostile import hostile
 
 
 @pytest.fixture(scope="module")
 def index() -> SqliteIndex:
-    return memory_index()
+    return open_memory_index()
 
 
-def shown(text: str, *terms: str, width: int = WIDTH) -> str:
-    return snippet(text, memory_index().matched(terms, text), width)
+def shown(text: str, *terms: str, width: int = MAX_CHARS) -> str:
+    return make_snippet(text, open_memory_index().matched(terms, text), width)
 
 
 def filler(words: int) -> str:
@@ -66,7 +66,7 @@ def test_a_text_without_spaces_is_cut_anywhere() -> None:
     text = "あ" * 400 + "東京" + "い" * 400
     found = shown(text, "東京")
     assert "**東京**" in found
-    assert len(found) <= WIDTH + 10
+    assert len(found) <= MAX_CHARS + 10
 
 
 def test_bold_words_of_the_text_are_not_taken_for_matches() -> None:
@@ -83,9 +83,9 @@ def test_stars_that_make_nothing_bold_stay(text: str) -> None:
 
 @given(st.text(st.characters(), max_size=900), st.lists(st.sampled_from(["a", "der", "東京", "é", "x"])))
 def test_what_is_marked_is_what_matched(text: str, terms: list[str]) -> None:
-    index = memory_index()
+    index = open_memory_index()
     matches = index.matched(terms, text)
-    found = snippet(text, matches)
+    found = make_snippet(text, matches)
     words = {text[first:last] for first, last, _ in matches}
     if "**" not in text:
         assert set(found.split("**")[1::2]) <= words
@@ -105,7 +105,7 @@ def test_without_its_marks_it_is_a_piece_of_the_text(
     given: tuple[str, list[tuple[int, int, str]]], width: int
 ) -> None:
     text, matches = given
-    found = snippet(text, matches, width)
+    found = make_snippet(text, matches, width)
     bare = found.replace("**", "").strip("… ").strip()
     assert bare in text.replace("**", "")
     assert len(bare) <= width
@@ -118,7 +118,7 @@ def test_marks_come_in_pairs_and_hold_whole_matches(
     text, matches = given
     if "*" in text:
         return
-    parts = snippet(text, matches, width).split("**")
+    parts = make_snippet(text, matches, width).split("**")
     assert len(parts) % 2 == 1
     assert set(parts[1::2]) <= {text[first:last] for first, last, _ in matches}
 
@@ -126,6 +126,6 @@ def test_marks_come_in_pairs_and_hold_whole_matches(
 @given(st.text(st.characters(), max_size=2000))
 def test_the_densest_place_is_always_in_it(text: str) -> None:
     text = f"{text} needle {text}".replace("*", " ")
-    matches = memory_index().matched(["needle"], text)
-    found = snippet(text, matches)
+    matches = open_memory_index().matched(["needle"], text)
+    found = make_snippet(text, matches)
     assert not matches or "**needle**" in found.casefold()

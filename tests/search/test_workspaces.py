@@ -12,19 +12,19 @@ from pathlib import Path
 import pytest
 
 from tacit.config import Workspace
-from tacit.index.protocol import IndexUnavailable
-from tacit.model.search import EVERYTHING, Scope
+from tacit.home.layout import Home
+from tacit.home.listing import INDEXED
+from tacit.home.workspaces import Workspaces
 from tacit.search import searcher as module
-from tacit.search.follow import follow
-from tacit.search.parts import Parts
+from tacit.search.index import IndexUnavailable
+from tacit.search.model import EVERYTHING, Scope
+from tacit.search.models import SearchModels
 from tacit.search.searcher import Searcher
-from tacit.store.home import Home
-from tacit.store.listing import INDEXED
-from tacit.store.workspaces import Workspaces
+from tacit.search.watcher import watch_home
 from tests.conftest import eventually
 from tests.memory.homes import write
 from tests.search.fakes import LONG_AGO
-from tests.search.test_follow import held
+from tests.search.test_watcher import held
 
 MEMORY = "workspace/ws/MEMORY.md"
 
@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 
 def searcher(home: Path, *workspaces: Workspace | Path) -> Searcher:
     given = [one if isinstance(one, Workspace) else Workspace(str(one)) for one in workspaces]
-    return Searcher(Home(home), Parts(), Workspaces(Home(home), given))
+    return Searcher(Home(home), SearchModels(), Workspaces(Home(home), given))
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_ripgrep_narrows_the_home_and_loses_nothing_of_a_workspace(
         raise IndexUnavailable("there is none")
 
     monkeypatch.setattr(module, "open_index", no_index)
-    monkeypatch.setattr(module, "files_with", lambda *_: [])
+    monkeypatch.setattr(module, "find_files_with", lambda *_: [])
     with closing(searcher(home, folder)) as one:
         assert MEMORY in found(one, "boiler")
 
@@ -158,7 +158,7 @@ def test_an_index_built_anew_holds_nothing_of_what_is_missing(one: Searcher, fol
 def test_changes_in_a_workspace_are_followed_until_somebody_says_stop(home: Path, folder: Path) -> None:
     stop = threading.Event()
     with closing(searcher(home, folder)) as one:
-        following = follow(one, str(home), INDEXED, stop, workspaces=one.workspaces)
+        following = watch_home(one, str(home), INDEXED, stop, workspaces=one.workspaces)
         next(following)
         thread = threading.Thread(target=lambda: list(following))
         thread.start()
@@ -187,7 +187,7 @@ def test_a_home_inside_a_workspace_is_followed_as_the_home(home: Path) -> None:
     stop = threading.Event()
     write(home.parent, "notes.md", "Beside the home.\n")
     with closing(searcher(home, home.parent)) as one:
-        following = follow(one, str(home), INDEXED, stop, workspaces=one.workspaces)
+        following = watch_home(one, str(home), INDEXED, stop, workspaces=one.workspaces)
         next(following)
         thread = threading.Thread(target=lambda: list(following))
         thread.start()

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from tacit import api
-from tacit.api import Served
+from tacit import operations
 from tacit.errors import TacitError, UsageError
 from tacit.memory import Memory
-from tacit.memory.live import Conversations
+from tacit.operations import OperationContext
+from tacit.sessions.registry import SessionRegistry
 from tests.memory.conftest import _lived, garden, lived
 from tests.memory.homes import (
     CRON,
@@ -56,28 +56,28 @@ HOST_FILES = [
 ]
 
 
-def served(memory: Memory) -> Served:
-    return Served(memory, Conversations(memory))
+def served(memory: Memory) -> OperationContext:
+    return OperationContext(memory, SessionRegistry(memory))
 
 
-def owner_talks(one: Served) -> None:
+def owner_talks(one: OperationContext) -> None:
     for question in QUESTIONS:
         for lane in ("prompt", "runtime"):
-            api.turn(one, {"message": question, "session_key": OWNER, "lane": lane})
-        api.search(one, {"query": question, "session_key": OWNER})
+            operations.turn(one, {"message": question, "session_key": OWNER, "lane": lane})
+        operations.search(one, {"query": question, "session_key": OWNER})
 
 
-def answers(one: Served, key: str, **more: object) -> Iterator[str]:
+def answers(one: OperationContext, key: str, **more: object) -> Iterator[str]:
     """All that a host can be sent for a session."""
     about = {"session_key": key, **more}
     for question in QUESTIONS:
         for lane in ("prompt", "runtime"):
             body = {"message": question, "lane": lane, "full": True, "wake": ["codes", "pump", "watering"]}
-            yield json.dumps(api.turn(one, {**body, **about}))
-        yield json.dumps(api.search(one, {"query": question, **about}))
-        yield json.dumps(api.ipc(one, {"action": "search", "payload": {"query": question, **about}}))
-    yield json.dumps(api.bootstrap(one, {"files": HOST_FILES, "workspace": "/nowhere", **about}))
-    yield json.dumps(api.list_receipts(one, {"limit": 100, **about}))
+            yield json.dumps(operations.turn(one, {**body, **about}))
+        yield json.dumps(operations.search(one, {"query": question, **about}))
+        yield json.dumps(operations.ipc(one, {"action": "search", "payload": {"query": question, **about}}))
+    yield json.dumps(operations.bootstrap(one, {"files": HOST_FILES, "workspace": "/nowhere", **about}))
+    yield json.dumps(operations.list_receipts(one, {"limit": 100, **about}))
 
 
 def leaked(told: str, key: str) -> list[str]:
@@ -213,17 +213,17 @@ def test_to_ask_in_somebodys_name_is_not_to_write_in_a_session(garden: Path) -> 
     one = served(opened(garden))
 
     def type_for_the_first() -> str:
-        return str(api.bootstrap(one, {"sender": "telegram:7"})["session_type"])
+        return str(operations.bootstrap(one, {"sender": "telegram:7"})["session_type"])
 
     assert type_for_the_first() == "main_session"
     asked = {"session_key": OWNER, "sender": "telegram:99", "query": QUESTION}
-    assert leaked(json.dumps(api.search(one, asked)), STRANGER) == []
-    assert leaked(json.dumps(api.ipc(one, {"action": "search", "payload": asked})), STRANGER) == []
-    assert api.list_receipts(one, asked) == {"receipts": []}
+    assert leaked(json.dumps(operations.search(one, asked)), STRANGER) == []
+    assert leaked(json.dumps(operations.ipc(one, {"action": "search", "payload": asked})), STRANGER) == []
+    assert operations.list_receipts(one, asked) == {"receipts": []}
     assert type_for_the_first() == "main_session"
-    api.message(one, {"text": "Hello", "role": "assistant", "sender": "telegram:bot"})
+    operations.message(one, {"text": "Hello", "role": "assistant", "sender": "telegram:bot"})
     assert type_for_the_first() == "main_session"
-    api.message(one, {"text": "Hello", "sender": "telegram:99"})
+    operations.message(one, {"text": "Hello", "sender": "telegram:99"})
     assert type_for_the_first() == "external_dm"
 
 
@@ -243,12 +243,14 @@ def test_a_session_key_that_cannot_be_read_is_not_the_main_session(
 ) -> None:
     one = served(opened(garden))
     owner_talks(one)
-    told = [json.dumps(api.turn(one, {"message": QUESTION, "full": True, **about}))]
-    told.append(json.dumps(api.search(one, {"query": QUESTION, **about})))
-    told.append(json.dumps(api.ipc(one, {"action": "search", "payload": {"query": QUESTION, **about}})))
-    told.append(json.dumps(api.list_receipts(one, about)))
+    told = [json.dumps(operations.turn(one, {"message": QUESTION, "full": True, **about}))]
+    told.append(json.dumps(operations.search(one, {"query": QUESTION, **about})))
+    told.append(
+        json.dumps(operations.ipc(one, {"action": "search", "payload": {"query": QUESTION, **about}}))
+    )
+    told.append(json.dumps(operations.list_receipts(one, about)))
     assert leaked("\n".join(told), UNKNOWN) == []
-    assert api.message(one, {"text": "Hello", **about})["path"]  # nothing that is said is lost
+    assert operations.message(one, {"text": "Hello", **about})["path"]  # nothing that is said is lost
 
 
 @pytest.mark.parametrize(
@@ -269,8 +271,8 @@ def test_a_session_and_its_sender_are_known_by_the_names_that_hosts_have_for_the
     garden: Path, about: dict[str, Any]
 ) -> None:
     one = served(opened(garden))
-    told = [json.dumps(api.turn(one, {"prompt": QUESTION, "full": True, **about}))]
-    told.append(json.dumps(api.bootstrap(one, {"files": HOST_FILES, **about})))
+    told = [json.dumps(operations.turn(one, {"prompt": QUESTION, "full": True, **about}))]
+    told.append(json.dumps(operations.bootstrap(one, {"files": HOST_FILES, **about})))
     assert "TAPSWORD" in told[0]
     assert leaked("\n".join(told), STRANGER) == []
 
@@ -279,21 +281,84 @@ def test_the_channel_that_a_host_names_beside_the_sender_counts(garden: Path) ->
     settle(garden, PATIENT + "owners: ['telegram:7']\n")
     one = served(opened(garden))
     for channel, expected in (("telegram", True), ("signal", False), (None, False)):
-        told = api.turn(one, {"prompt": QUESTION, "senderId": 7, "channel": channel})
+        told = operations.turn(one, {"prompt": QUESTION, "senderId": 7, "channel": channel})
         assert ("COREWORD" in told["text"]) is expected
+
+
+@pytest.mark.parametrize("name", ["sender", "senderId", "from"])
+def test_an_id_that_begins_with_another_channel_is_a_strangers(garden: Path, name: str) -> None:
+    settle(garden, PATIENT + "owners: ['telegram:7']\n")
+    one = served(opened(garden))
+    channels: list[tuple[object, bool]] = [("telegram", True), ("Telegram", True)]
+    channels += [(other, False) for other in ("irc", "tele", 5, ["telegram"])]
+    for channel, expected in channels:
+        about = {name: "telegram:7", "channel": channel, "keeps_text": False}
+        told = operations.turn(one, {"prompt": QUESTION, **about})
+        assert ("COREWORD" in told["text"]) is expected, channel
+        payload = {"query": QUESTION, name: "telegram:7", "limit": 20}
+        asked = {"action": "search", "payload": payload, "channel": channel}
+        assert ("COREWORD" in str(operations.ipc(one, asked))) is expected, channel
+        host = {"senderId": "telegram:7", "channel": channel}
+        told = operations.turn(one, {"host": "openclaw", "message": QUESTION, "run": host})
+        assert ("COREWORD" in told["text"]) is expected, channel
+
+
+@pytest.mark.parametrize(
+    "who",
+    [{"sender": "telegram:9"}, {"senderId": [7]}, {"trigger": "webhook"}],
+    ids=lambda who: next(iter(who)),
+)
+def test_who_asks_counts_also_where_no_session_is_named(garden: Path, who: dict[str, object]) -> None:
+    settle(garden, PATIENT + "owners: ['telegram:7']\n")
+    one = served(opened(garden))
+    operations.turn(one, {"message": QUESTION})
+    looked = {"query": QUESTION, "limit": 20}
+    note = {"path": "knowledge/memory/MEMORY.md"}
+    assert "COREWORD" in str(operations.search(one, looked))
+    assert "COREWORD" not in str(operations.search(one, {**looked, **who}))
+    assert operations.read(one, note)["text"]
+    with pytest.raises(TacitError):
+        operations.read(one, {**note, **who})
+    assert operations.list_receipts(one, {})["receipts"]
+    assert not operations.list_receipts(one, who)["receipts"]
+    with pytest.raises(UsageError, match="not for /v1/find"):
+        operations.find(one, {**looked, **who})
+    told = operations.remember(one, {"text": "The spare key hangs in the shed.", **who})
+    assert "waits for the owner" in told["said"]
+
+
+def test_a_host_that_says_neither_where_nor_who_gets_what_anyone_may_see(garden: Path) -> None:
+    one = served(opened(garden))
+    run = {"trigger": "user"}
+    told = operations.turn(one, {"host": "openclaw", "message": QUESTION, "run": run})
+    assert "COREWORD" not in told["text"]
+    asked = {"host": "openclaw", "query": QUESTION, "limit": 20, "run": run}
+    assert "COREWORD" not in str(operations.search(one, asked))
+
+
+@pytest.mark.parametrize("identity", [99, [7], {"id": 7}, True, 7.5], ids=str)
+def test_a_sender_of_openclaw_that_is_no_text_is_not_taken_for_no_sender(
+    garden: Path, identity: object
+) -> None:
+    settle(garden, PATIENT + "owners: ['telegram:7']\n")
+    one = served(opened(garden))
+    run = {"senderId": identity, "channel": "telegram"}
+    told = operations.turn(one, {"host": "openclaw", "message": QUESTION, "run": run, "full": True})
+    assert "TAPSWORD" in told["text"]
+    assert "COREWORD" not in told["text"]
 
 
 def test_an_agent_that_a_host_names_has_its_own_sessions(garden: Path) -> None:
     one = served(opened(garden))
     owner_talks(one)
-    told = api.turn(one, {"message": "the pump gives water", "agentId": "pumpkin", "full": True})
+    told = operations.turn(one, {"message": "the pump gives water", "agentId": "pumpkin", "full": True})
     assert "PUMPTOPIC" in told["text"]
     assert "MAINSAID" not in json.dumps(told)
     of_main, of_pumpkin = (
-        api.message(one, {"text": "Hello", **about}) for about in ({}, {"agent": "pumpkin"})
+        operations.message(one, {"text": "Hello", **about}) for about in ({}, {"agent": "pumpkin"})
     )
     assert of_main["session_id"] != of_pumpkin["session_id"]
-    listed = api.list_receipts(one, {"session_key": OWNER, "agent": "pumpkin"})["receipts"]
+    listed = operations.list_receipts(one, {"session_key": OWNER, "agent": "pumpkin"})["receipts"]
     assert {receipt["agent"] for receipt in listed} == {"pumpkin"}
 
 
@@ -301,13 +366,15 @@ def test_an_excluded_agent_is_left_alone_under_either_name(garden: Path) -> None
     names = "exclude_agents: [Pumpkin]"
     settle(garden, OWNERS + f"inject: {{deadline_ms: 60000, {names}}}\ncapture: {{{names}}}\n")
     one = served(opened(garden))
-    assert api.turn(one, {"message": QUESTION})["skipped"] == ""
-    assert api.message(one, {"text": "Hello"})["session_id"]
+    assert operations.turn(one, {"message": QUESTION})["skipped"] == ""
+    assert operations.message(one, {"text": "Hello"})["session_id"]
     for about in ({"session_key": PUMP}, {"agent": "pumpkin"}, {"session_key": CRON, "agent": "pumpkin"},
                   {"session_key": PUMP, "agent": "main"}):  # fmt: skip
-        assert api.turn(one, {"message": QUESTION, **about})["skipped"] == "excluded"
-        assert [n["code"] for n in api.bootstrap(one, {"files": [], **about})["notices"]][-1] == "excluded"
-        assert api.message(one, {"text": "Hello", **about})["session_id"] == ""
+        assert operations.turn(one, {"message": QUESTION, **about})["skipped"] == "excluded"
+        assert [n["code"] for n in operations.bootstrap(one, {"files": [], **about})["notices"]][
+            -1
+        ] == "excluded"
+        assert operations.message(one, {"text": "Hello", **about})["session_id"] == ""
 
 
 # ---------------------------------------------------------------- ways round
@@ -315,11 +382,13 @@ def test_an_excluded_agent_is_left_alone_under_either_name(garden: Path) -> None
 
 def test_a_receipt_is_for_the_session_that_it_is_of(garden: Path) -> None:
     one = served(opened(garden))
-    owners = api.turn(one, {"message": QUESTIONS[1], "session_key": OWNER})["receipt"]
-    mine = api.turn(one, {"message": QUESTION, "session_key": STRANGER, "wake": ["codes"]})["receipt"]
-    assert "mira-olsen" in json.dumps(api.one_receipt(one, {"id": owners}))
-    assert "mira-olsen" in json.dumps(api.one_receipt(one, {"id": owners, "session_key": OWNER}))
-    assert leaked(json.dumps(api.one_receipt(one, {"id": mine, "session_key": STRANGER})), STRANGER) == []
+    owners = operations.turn(one, {"message": QUESTIONS[1], "session_key": OWNER})["receipt"]
+    mine = operations.turn(one, {"message": QUESTION, "session_key": STRANGER, "wake": ["codes"]})["receipt"]
+    assert "mira-olsen" in json.dumps(operations.get_receipt(one, {"id": owners}))
+    assert "mira-olsen" in json.dumps(operations.get_receipt(one, {"id": owners, "session_key": OWNER}))
+    assert (
+        leaked(json.dumps(operations.get_receipt(one, {"id": mine, "session_key": STRANGER})), STRANGER) == []
+    )
     for body in (
         {"session_key": STRANGER},
         {"session_key": GROUP},
@@ -329,28 +398,28 @@ def test_a_receipt_is_for_the_session_that_it_is_of(garden: Path) -> None:
         {"session_key": OWNER, "agent": "pumpkin"},
     ):
         with pytest.raises(UsageError, match="There is no receipt"):
-            api.one_receipt(one, {"id": owners, **body})
+            operations.get_receipt(one, {"id": owners, **body})
 
 
 def test_the_session_of_the_ethos_protocol_may_stand_beside_the_payload(garden: Path) -> None:
     one = served(opened(garden))
     asked = {"action": "search", "payload": {"query": "the valve SECRETWORD"}}
-    assert "SECRETWORD" in json.dumps(api.ipc(one, asked))
+    assert "SECRETWORD" in json.dumps(operations.ipc(one, asked))
     for about in (
         {"session_key": STRANGER},
         {"sessionKey": STRANGER},
         {"session_key": OWNER, "sender": "99"},
     ):
-        told = api.ipc(one, {**asked, **about})
+        told = operations.ipc(one, {**asked, **about})
         assert told["status"] == "ok"
         assert "opens with SECRETWORD" not in json.dumps(told)
     inside = {"action": "search", "payload": {"query": "the valve", "sessionKey": STRANGER}}
-    assert "SECRETWORD" not in json.dumps(api.ipc(one, {**inside, "session_key": OWNER}))
+    assert "SECRETWORD" not in json.dumps(operations.ipc(one, {**inside, "session_key": OWNER}))
 
 
 @pytest.mark.parametrize("action", [5, None, ["search"], {}])
 def test_the_ethos_protocol_answers_a_wrong_action_as_an_error(garden: Path, action: object) -> None:
-    assert api.ipc(served(opened(garden)), {"action": action})["status"] == "error"
+    assert operations.ipc(served(opened(garden)), {"action": action})["status"] == "error"
 
 
 @pytest.mark.parametrize(
@@ -358,7 +427,7 @@ def test_the_ethos_protocol_answers_a_wrong_action_as_an_error(garden: Path, act
 )
 def test_a_search_with_all_filters_is_for_no_session(garden: Path, about: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="session_key"):
-        api.find(served(opened(garden)), {"query": "valve", **about})
+        operations.find(served(opened(garden)), {"query": "valve", **about})
 
 
 @pytest.mark.parametrize(
@@ -392,7 +461,7 @@ def test_a_filter_that_makes_no_sense_is_refused_by_name_and_the_index_stays(
     memory = opened(garden)
     before = memory.searcher.inode()
     with pytest.raises(UsageError, match=f"'{named}'"):
-        api.find(served(memory), {"query": "tomatoes", "scope": scope})
+        operations.find(served(memory), {"query": "tomatoes", "scope": scope})
     assert memory.searcher.inode() == before
     assert memory.find("tomatoes").degraded == ()
 
@@ -454,10 +523,10 @@ def test_a_failure_tells_a_session_nothing_of_what_it_may_not_see(garden: Path, 
 def test_an_error_does_not_repeat_what_was_asked_of_somebody_else(garden: Path) -> None:
     one = served(opened(garden))
     with pytest.raises(TacitError) as error:
-        api.one_receipt(one, {"id": "zzzz0000nothing"})
+        operations.get_receipt(one, {"id": "zzzz0000nothing"})
     assert str(garden) not in str(error.value)
     with pytest.raises(TacitError) as wrong:
-        api.turn(one, {"message": ["a list"], "session_key": STRANGER})
+        operations.turn(one, {"message": 7, "session_key": STRANGER})
     assert str(wrong.value) == "'message' must be text."
 
 

@@ -14,10 +14,10 @@ import pytest
 
 from tacit.config import parse
 from tacit.errors import TacitError
+from tacit.git.branches import prune_explore_branches
+from tacit.git.repository import CommitPlan, FileChange, Git
+from tacit.git.tags import create_snapshot
 from tacit.memory import Memory
-from tacit.store.branches import prune_explored
-from tacit.store.git import Change, Git, Planned
-from tacit.store.tags import snapshot
 
 if TYPE_CHECKING:
     from tests.conftest import Tacit
@@ -76,9 +76,9 @@ FIELDS: dict[str, Callable[[Memory, str], object]] = {
     "recall path": lambda memory, text: memory.history.recall(text, "HEAD"),
     "recall moment": lambda memory, text: memory.history.recall("knowledge/people/_index.md", text),
     "undo": lambda memory, text: memory.history.undo(text),
-    "snapshot": lambda memory, text: snapshot(memory.git, text),
-    "snapshot kind": lambda memory, text: snapshot(memory.git, "x", text),
-    "main branch": lambda memory, text: prune_explored(memory.git, text, 7, memory._moment()),
+    "snapshot": lambda memory, text: create_snapshot(memory.git, text),
+    "snapshot kind": lambda memory, text: create_snapshot(memory.git, "x", text),
+    "main branch": lambda memory, text: prune_explore_branches(memory.git, text, 7, memory._moment()),
     "resolve": lambda memory, text: memory.git.resolve(text),
     "read": lambda memory, text: memory.git.read("HEAD", text),
     "remote": lambda memory, text: memory.git.push(_remote(text)),
@@ -164,7 +164,7 @@ def test_a_conversation_about_it_is_a_conversation(home: Path, memory: Memory, t
 def test_a_message_is_not_a_command_of_the_stream(home: Path) -> None:
     text = "x\n\nM 100644 inline evil.md\ndata 4\nevil\nreset refs/heads/evil\nfrom refs/heads/main\n\ndone\n"
     git = Git(home)
-    git.commit([Planned(text, [Change("knowledge/a.md", text.encode())], datetime.now().astimezone())])
+    git.commit([CommitPlan(text, [FileChange("knowledge/a.md", text.encode())], datetime.now().astimezone())])
     assert "evil.md" not in git.tree("HEAD")
     assert git.resolve("refs/heads/evil") is None
     assert git.read("HEAD", "knowledge/a.md") == text.encode()
@@ -173,7 +173,7 @@ def test_a_message_is_not_a_command_of_the_stream(home: Path) -> None:
 def test_a_path_is_not_a_command_of_the_stream(home: Path) -> None:
     git = Git(home)
     path = 'knowledge/a"\nM 100644 inline evil.md\ndata 4\nevil'
-    git.commit([Planned("x\n", [Change(path, b"1")], datetime.now().astimezone())])
+    git.commit([CommitPlan("x\n", [FileChange(path, b"1")], datetime.now().astimezone())])
     assert "evil.md" not in git.tree("HEAD")
     assert path in git.tree("HEAD")
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from tacit.capture import Session
+from tacit.context.model import Compiled
 from tacit.memory import Memory
-from tacit.model.context import Compiled
-from tacit.model.search import EVERYTHING
-from tacit.text.ours import without_sections
+from tacit.privacy.strip_injected import remove_sections
+from tacit.search.model import EVERYTHING
+from tacit.transcripts.capture import Session
 from tests.memory.conftest import _copy, _lived, garden
 from tests.memory.homes import NOW, OWNER, OWNER_DM, OWNERS, PATIENT, QUESTION, opened, settle
 
@@ -196,7 +196,7 @@ def test_the_section_of_the_daily_lane_is_written_and_not_indexed(echoed: Lived)
     page = echoed.daily
     assert page.count("<!-- adaptive-memory:session=") == TURNS // 10
     assert MARKED.search(page)
-    assert not MARKED.search(without_sections(page))
+    assert not MARKED.search(remove_sections(page))
     path = str(echoed.page.relative_to(echoed.root))
     for word in set(MARKED.findall(page)):
         assert path not in {hit.path for hit in echoed.memory.find(word, EVERYTHING, 50).hits}

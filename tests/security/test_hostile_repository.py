@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 import tacit
+from tacit.git.branches import prune_explore_branches
+from tacit.git.repository import Git
+from tacit.git.tags import create_snapshot, list_tags
 from tacit.memory import Memory
-from tacit.store.branches import prune_explored
-from tacit.store.git import Git
-from tacit.store.tags import snapshot, tags
 
 EVERYTHING = """
 import sys, tacit
 from pathlib import Path
-from tacit.store.tags import snapshot
+from tacit.git.tags import create_snapshot
 home = Path(sys.argv[1])
 memory = tacit.open(home)
 with memory.session() as session:
@@ -33,7 +33,7 @@ worked = memory.commit()
 assert worked.commits and not worked.waiting, worked
 memory.history.when("1220"); memory.history.blame("knowledge/kiln.md")
 memory.history.diff("1 week"); memory.history.today(); memory.history.recall("knowledge/kiln.md", "HEAD")
-snapshot(memory.git, "here")
+create_snapshot(memory.git, "here")
 assert {item.state for item in memory.verify()} == {"proved"}
 memory.history.undo(worked.commits[-1])
 (home / "knowledge/kiln.md").write_text("fire at 1240\\n")
@@ -61,10 +61,10 @@ def everything(home: Path, memory: Memory) -> None:
     assert memory.history.diff("1 week")
     assert memory.history.today()
     assert memory.history.recall("knowledge/kiln.md", "HEAD") == "fire at 1220\n"
-    snapshot(memory.git, "here")
+    create_snapshot(memory.git, "here")
     assert {item.state for item in memory.verify()} == {"proved"}
-    assert prune_explored(memory.git, "main", 7, datetime.now().astimezone()) == ([], [])
-    assert tags(memory.git)
+    assert prune_explore_branches(memory.git, "main", 7, datetime.now().astimezone()) == ([], [])
+    assert list_tags(memory.git)
     memory.history.undo(worked.commits[-1])
     assert not (home / "knowledge/kiln.md").exists()
 
@@ -192,7 +192,28 @@ TRAPS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", TRAPS)
+FILTERS = ("clean filter", "process filter")
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_no_filter_springs_and_what_it_would_change_is_not_committed(
+    home: Path, trap: Trap, name: str
+) -> None:
+    TRAPS[name](home, trap)
+    memory = tacit.open(home)
+    (home / "knowledge/kiln.md").write_text("fire at 1220\n")
+    with memory.session() as session:
+        session.message("user", "hello kiln")
+    head = memory.git.head()
+    worked = memory.commit()
+    memory.verify()
+    assert "filter evil" in worked.waiting
+    assert "knowledge/kiln.md" in {problem.where for problem in worked.problems}
+    assert memory.git.head() == head
+    assert not trap.mark.exists()
+
+
+@pytest.mark.parametrize("name", [name for name in TRAPS if name not in FILTERS])
 def test_no_trap_in_the_repository_springs(home: Path, trap: Trap, name: str) -> None:
     TRAPS[name](home, trap)
     everything(home, tacit.open(home))
@@ -218,7 +239,7 @@ def test_only_git_is_ever_started(home: Path, trap: Trap, tmp_path: Path) -> Non
     strace = shutil.which("strace")
     if strace is None:
         pytest.skip("strace is not installed; the marks of the other tests stand in for it")
-    for name in ("hooks", "fsmonitor", "signing", "pager", "process filter", "external diff", "includes"):
+    for name in ("hooks", "fsmonitor", "signing", "pager", "external diff", "includes"):
         TRAPS[name](home, trap)
     log = tmp_path / "strace"
     done = subprocess.run(
@@ -303,9 +324,11 @@ def test_an_odd_default_branch_of_the_user_is_not_ours(
     assert memory.git.branch() == "main"
 
 
-def test_a_hostile_global_config_is_not_read(
-    home: Path, trap: Trap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("has_rules", [False, True])
+def test_nothing_of_a_hostile_global_config_runs(
+    home: Path, trap: Trap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_rules: bool
 ) -> None:
+    """With rules that name its filter for every file, nothing is committed either."""
     folder = tmp_path / "ada"
     (folder / ".config/git").mkdir(parents=True)
     text = (
@@ -314,14 +337,18 @@ def test_a_hostile_global_config_is_not_read(
         f"[commit]\n\tgpgSign = true\n[gpg]\n\tprogram = {trap}\n[diff]\n\texternal = {trap}\n"
         f'[filter "e"]\n\tclean = {trap}\n\trequired = true\n[alias]\n\tlog = !{trap}\n'
     )
-    (folder / "a").write_text("* filter=e\n")
+    (folder / "a").write_text("* filter=e\n" if has_rules else "")
     (folder / ".gitconfig").write_text(text)
     (folder / ".config/git/config").write_text(text)
-    (folder / ".config/git/attributes").write_text("* filter=e\n")
+    (folder / ".config/git/attributes").write_text("* filter=e\n" if has_rules else "")
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / ".config"))
     monkeypatch.delenv("GIT_CONFIG_GLOBAL")
-    everything(home, tacit.open(home))
+    if has_rules:
+        (home / "knowledge/kiln.md").write_text("fire at 1220\n")
+        assert tacit.open(home).commit().commits == ()
+    else:
+        everything(home, tacit.open(home))
     assert not trap.mark.exists()
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from tacit.lifecycle.extract import extract
+from tacit.learn import window_proposals
+from tacit.learn.model import Change, Heard, Source, is_trusted
+from tacit.learn.service import learn_pending
+from tacit.learn.window_extract import extract
+from tacit.maintenance import condense_due
 from tacit.memory import Memory
-from tacit.memory.hearing import hear
-from tacit.memory.learning import learn_pending
-from tacit.memory.lifecycle import condense_due
-from tacit.model.changes import Change, Heard, Source, is_trusted
-from tacit.store import proposals
+from tacit.transcripts.attribution import attribute_transcript
 from tests.memory.homes import GROUP, NOW, OWNER, STRANGER, opened
 from tests.security.poison import CRUDE, PLAIN, payloads
 
@@ -94,7 +94,7 @@ def test_there_are_enough_of_them() -> None:
 def test_all_that_is_made_of_it_is_known_as_a_strangers(memory: Memory, way: str) -> None:
     carried = 0
     for poison in PAYLOADS:
-        heard = hear(memory, WAYS[way](memory, poison))
+        heard = attribute_transcript(memory, WAYS[way](memory, poison))
         assert heard is not None
         changes = [change for change in everything(heard) if poison[:40] in change.text]
         carried += bool(changes)
@@ -135,7 +135,7 @@ def notes_of(memory: Memory) -> dict[str, str]:
 
 def test_the_extractor_without_a_model_keeps_the_trust_of_the_turn(memory: Memory) -> None:
     """It is given the turns of one trust at a time, as every extractor is."""
-    heard = hear(memory, WAYS["direct message"](memory, PLAIN[0]))
+    heard = attribute_transcript(memory, WAYS["direct message"](memory, PLAIN[0]))
     assert heard is not None
     found = extract(heard.said[:1], session_key="k", session_id="s", made_at=NOW)
     assert found is not None
@@ -151,7 +151,7 @@ def test_an_agent_that_is_told_to_remember_it_only_proposes_it(memory: Memory, w
             session.tool(tool, summary, poison)
             assert memory.remember(f"{number} {poison}", "memory").path == ""
     assert "thief" not in (memory.home.root / "knowledge/memory/MEMORY.md").read_text()
-    waiting = [change for one in proposals.waiting(memory.home) for change in one.changes]
+    waiting = [change for one in window_proposals.list_waiting(memory.home) for change in one.changes]
     assert len(waiting) == len(PAYLOADS)
     assert not any(is_trusted(change.trust) for change in waiting)
 
@@ -161,5 +161,5 @@ def test_what_the_owner_says_stays_the_owners_also_where_it_sounds_like_poison(m
         with memory.session(session_key=OWNER) as session:
             session.message("user", poison)
         assert session.path
-        heard = hear(memory, session.path)
+        heard = attribute_transcript(memory, session.path)
         assert heard is None or {one.trust for one in heard.said} <= {"owner"}

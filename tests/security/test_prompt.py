@@ -12,9 +12,9 @@ from hypothesis import settings as sized
 from hypothesis import strategies as st
 
 import tacit as product
+from tacit.context.model import Compiled
+from tacit.context.request import Request
 from tacit.memory import Memory
-from tacit.memory.request import Request
-from tacit.model.context import Compiled
 from tacit.text import tokens
 from tests.memory.homes import GROUP, OWNERS, PATIENT, labels, notice_codes, opened, settle, write
 

@@ -17,19 +17,19 @@ from typing import Any
 
 import pytest
 
-from tacit import api
-from tacit.api import Served
+from tacit import operations
 from tacit.client import connect
 from tacit.errors import TacitError
 from tacit.memory import Memory
-from tacit.memory.live import Conversations
-from tacit.model.topics import Event
-from tacit.store import spool
+from tacit.operations import OperationContext
+from tacit.sessions.registry import SessionRegistry
+from tacit.topics.model import Event
+from tacit.transcripts import spool
 from tests.client.serving import serving
 from tests.conftest import Tacit
 from tests.memory.conftest import _copy, _lived, garden
 from tests.memory.homes import GROUP, OWNER, OWNERS, PATIENT, QUESTION, opened, settle, write
-from tests.text.test_redact import drawn, published, values
+from tests.privacy.test_redaction import drawn, published, values
 
 __all__ = ["_lived", "garden"]
 
@@ -273,11 +273,11 @@ def test_no_receipt_that_a_host_is_sent_has_them(garden: Path) -> None:
 
 
 def test_no_search_and_no_look_leaves_a_trace_of_them(garden: Path) -> None:
-    served = Served(memory := opened(garden), Conversations(memory))
+    served = OperationContext(memory := opened(garden), SessionRegistry(memory))
     for text in TEXTS:
         memory.search(text)
         memory.search(text, session_key=GROUP)
-        api.look(served, {"message": text, "full": True})
+        operations.dry_run(served, {"message": text, "full": True})
     settled(garden, memory)
     assert leaks(garden) == []
 
@@ -342,13 +342,13 @@ def bodies(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def test_every_operation_is_among_them() -> None:
-    assert {name for name, _ in bodies("x")} == {operation.name for operation in api.OPERATIONS}
+    assert {name for name, _ in bodies("x")} == {operation.name for operation in operations.OPERATIONS}
 
 
 def test_no_operation_leaves_a_trace_of_them(garden: Path) -> None:
     settle(garden, ALL_LANES)
-    served = Served(memory := opened(garden), Conversations(memory))
-    run = {operation.name: operation.run for operation in api.OPERATIONS}
+    served = OperationContext(memory := opened(garden), SessionRegistry(memory))
+    run = {operation.name: operation.run for operation in operations.OPERATIONS}
     for text in TEXTS:
         for name, body in bodies(text):
             try:
@@ -390,10 +390,10 @@ def test_nothing_of_them_is_in_the_spool_nor_in_what_becomes_of_it(garden: Path)
         spool.add(garden, "end_session", {"tags": [text]})
         spool.add(garden, "no such operation", {"text": text})
     assert leaks(garden) == []
-    served = Served(memory := opened(garden), Conversations(memory))
-    run = {operation.name: operation.run for operation in api.OPERATIONS}
+    served = OperationContext(memory := opened(garden), SessionRegistry(memory))
+    run = {operation.name: operation.run for operation in operations.OPERATIONS}
 
-    def take(record: spool.Record) -> None:
+    def take(record: spool.SpooledEvent) -> None:
         if record.operation not in run:
             raise TacitError(f"There is no operation {record.operation}.")
         run[record.operation](served, record.body)

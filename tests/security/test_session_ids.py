@@ -6,32 +6,32 @@ from typing import Any
 
 import pytest
 
-from tacit import api
-from tacit.api import Served
+from tacit import operations
 from tacit.memory import Memory
-from tacit.memory.live import Conversations
+from tacit.operations import OperationContext
+from tacit.sessions.registry import SessionRegistry
 
 OWNER, GROUP = "agent:main:main", "agent:main:telegram:group:-100"
 SECRET = "ZEBRAPIN"
 
 
-def say(served: Served, key: str, text: str) -> Any:
-    return api.message(served, {"session_key": key, "session_id": "s1", "role": "user", "text": text})
+def say(served: OperationContext, key: str, text: str) -> Any:
+    return operations.message(served, {"session_key": key, "session_id": "s1", "role": "user", "text": text})
 
 
-def end(served: Served, key: str) -> Any:
-    return api.end_session(served, {"session_key": key, "session_id": "s1"})
+def end(served: OperationContext, key: str) -> Any:
+    return operations.end_session(served, {"session_key": key, "session_id": "s1"})
 
 
-def found(served: Served, key: str) -> str:
-    return str(api.search(served, {"query": "zebra pin", "session_key": key})["hits"])
+def found(served: OperationContext, key: str) -> str:
+    return str(operations.search(served, {"query": "zebra pin", "session_key": key})["hits"])
 
 
 @pytest.mark.parametrize("first", [OWNER, GROUP])
 def test_a_group_does_not_find_what_the_owner_said_under_the_same_session_id(
     memory: Memory, first: str
 ) -> None:
-    served = Served(memory, Conversations(memory))
+    served = OperationContext(memory, SessionRegistry(memory))
     said = {GROUP: "Hello group zebra pin", OWNER: f"my private zebra pin {SECRET}"}
     for key in (first, *(said.keys() - {first})):
         say(served, key, said[key])
@@ -45,7 +45,7 @@ def test_a_group_does_not_find_what_the_owner_said_under_the_same_session_id(
 
 
 def test_nobody_ends_the_owners_session_by_its_id(memory: Memory) -> None:
-    served = Served(memory, Conversations(memory))
+    served = OperationContext(memory, SessionRegistry(memory))
     mine = say(served, OWNER, "the first")
     assert end(served, GROUP)["path"] is None
     assert say(served, OWNER, "the second")["number"] == 2

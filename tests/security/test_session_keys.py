@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tacit.config import Config, parse
-from tacit.model.search import AUDIENCES
-from tacit.sessions.rules import Profile, profile_of
+from tacit.search.model import AUDIENCES
+from tacit.sessions.policy import SessionProfile, resolve_profile
 from tests.hostile import hostile
 
 CONFIG = parse(
@@ -88,7 +88,7 @@ FORGED = [
 ]  # fmt: skip
 
 
-def is_wide(profile: Profile) -> bool:
+def is_wide(profile: SessionProfile) -> bool:
     files = profile.rule.files or ()
     return profile.rule.audience == "owner" or "USER.md" in files or "HEARTBEAT.md" in files
 
@@ -98,7 +98,7 @@ def test_a_forged_key_is_never_the_owners(key: str) -> None:
     for sender in ("", "7", "telegram:7", "telegram:11"):
         for trigger in ("", "heartbeat", "cron"):
             for agent in (None, "main", "lead"):
-                profile = profile_of(key, CONFIG, agent=agent, sender=sender, trigger=trigger)
+                profile = resolve_profile(key, CONFIG, agent=agent, sender=sender, trigger=trigger)
                 assert not is_wide(profile), profile
 
 
@@ -132,7 +132,7 @@ _WHO = st.one_of(
 def test_only_a_key_of_the_right_shape_is_ever_the_owners(
     key: str, sender: str, trigger: str, agent: str | None
 ) -> None:
-    profile = profile_of(key, CONFIG, agent=agent, sender=sender, trigger=trigger)
+    profile = resolve_profile(key, CONFIG, agent=agent, sender=sender, trigger=trigger)
     if profile.rule.audience == "owner":
         assert OWNERS.fullmatch(key), profile
         assert profile.kind.type in ("main_session", "private_dm", "heartbeat_cron", "orchestration")
@@ -145,8 +145,8 @@ def test_only_a_key_of_the_right_shape_is_ever_the_owners(
 @given(_KEYS, _WHO, st.lists(_WHO, max_size=3))
 def test_whoever_is_said_to_write_nothing_gets_wider_by_it(key: str, sender: str, seen: list[str]) -> None:
     for config in (CONFIG, Config()):
-        alone = profile_of(key, config)
-        told = profile_of(key, config, sender=sender, senders=seen)
+        alone = resolve_profile(key, config)
+        told = resolve_profile(key, config, sender=sender, senders=seen)
         assert AUDIENCES.index(told.rule.audience) <= AUDIENCES.index(alone.rule.audience)
         assert told.rule == alone.rule or told.rule.audience == "anyone"
         assert told.scope.agents == alone.scope.agents
@@ -161,5 +161,5 @@ def test_an_owner_is_matched_by_that_text_alone(owner: str) -> None:
     config = type(config)(owners=(owner,))
     for other in ("7", "x", owner + "0", "0" + owner, owner[:-1], owner + " "):
         if other.lower() != owner.lower():
-            assert profile_of(f"agent:main:telegram:direct:{other}", config).rule.audience == "anyone"
-            assert profile_of("agent:main:main", config, sender=other or "x y").rule.audience == "anyone"
+            assert resolve_profile(f"agent:main:telegram:direct:{other}", config).rule.audience == "anyone"
+            assert resolve_profile("agent:main:main", config, sender=other or "x y").rule.audience == "anyone"

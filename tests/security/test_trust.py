@@ -10,9 +10,9 @@ import pytest
 
 import tacit
 from tacit.app import load_config
-from tacit.store import trust
-from tacit.store.home import Home
-from tacit.store.trust import is_trusted
+from tacit.home import trust
+from tacit.home.layout import Home
+from tacit.home.trust import is_trusted
 
 REACHING = "git: {auto_push: true, remote: 'https://evil.example/x.git'}\n"
 
@@ -63,7 +63,7 @@ def test_the_same_bytes_on_another_machine_are_foreign(
 ) -> None:
     other = tmp_path / "machine-id"
     other.write_text("f" * 32)
-    monkeypatch.setattr(trust, "_MACHINE", (str(other),))
+    monkeypatch.setattr(trust, "_MACHINE_ID_FILES", (str(other),))
     assert not is_trusted(Home(own))
 
 

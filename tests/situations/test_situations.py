@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from tacit import sample
+from tacit.context.model import Compiled, Dropped, Section
+from tacit.context.request import Request
 from tacit.memory import Memory
-from tacit.memory.request import Request
-from tacit.model.context import Compiled, Dropped, Section
-from tacit.model.topics import Event
+from tacit.topics.model import Event
 from tests.memory.homes import opened
 from tests.search.sample_home import copy_of_sample
 

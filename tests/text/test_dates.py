@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.text.dates import Days, days, is_vague
+from tacit.text.dates import DayRange, find_days, is_vague
 from tests.hostile import hostile
 
 WEDNESDAY = date(2026, 5, 13)
 
 
 def spoken(text: str, today: date = WEDNESDAY) -> str | None:
-    found = days(text, today)
+    found = find_days(text, today)
     if found is None:
         return None
     return str(found.first) if found.first == found.last else f"{found.first} {found.last}"
@@ -219,7 +219,7 @@ def test_german_french_and_spanish(text: str, expected: str) -> None:
     ],
 )
 def test_what_names_no_day(text: str) -> None:
-    assert days(text, WEDNESDAY) is None
+    assert find_days(text, WEDNESDAY) is None
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_what_names_no_day(text: str) -> None:
     ],
 )
 def test_the_words_that_said_so_are_kept(text: str, words: str) -> None:
-    found = days(text, WEDNESDAY)
+    found = find_days(text, WEDNESDAY)
     assert found is not None
     assert found.text == words
 
@@ -244,7 +244,7 @@ def test_words_are_vague_that_no_note_has_for_its_day() -> None:
 
 
 def test_a_moment_will_do_for_today() -> None:
-    assert days("yesterday", datetime(2026, 5, 13, 8, tzinfo=UTC)) == Days(
+    assert find_days("yesterday", datetime(2026, 5, 13, 8, tzinfo=UTC)) == DayRange(
         date(2026, 5, 12), date(2026, 5, 12), "yesterday"
     )
 
@@ -319,7 +319,7 @@ SAYINGS = st.sampled_from(
     st.one_of(st.dates(), st.sampled_from([date.min, date.max, date(2024, 2, 29)])),
 )
 def test_no_text_and_no_day_raises(text: str, today: date) -> None:
-    found = days(text, today)
+    found = find_days(text, today)
     assert found is None or (found.first <= found.last and found.text)
 
 
@@ -328,4 +328,4 @@ def test_no_text_and_no_day_raises(text: str, today: date) -> None:
 )
 def test_a_long_text_is_read_to_twenty_thousand_characters(unit: str) -> None:
     text = unit * 20_000
-    assert days(text + " yesterday", WEDNESDAY) == days(text, WEDNESDAY)
+    assert find_days(text + " yesterday", WEDNESDAY) == find_days(text, WEDNESDAY)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.text.language import LANGUAGES, code_of, language
+from tacit.text.language import LANGUAGES, detect_language, parse_language_code
 
 SENTENCES = {
     "en": """
@@ -211,7 +211,7 @@ def sentences(text: str) -> list[str]:
 @pytest.mark.parametrize("code", SENTENCES)
 def test_nine_of_ten_short_sentences_are_known_and_hardly_any_is_taken_for_another(code: str) -> None:
     said = sentences(SENTENCES[code])
-    found = [language(one) for one in said]
+    found = [detect_language(one) for one in said]
     assert len(said) == 20
     assert found.count(code) >= 18, [*zip(said, found, strict=True)]
     assert sum(one not in (code, None) for one in found) <= 1, [*zip(said, found, strict=True)]
@@ -219,28 +219,28 @@ def test_nine_of_ten_short_sentences_are_known_and_hardly_any_is_taken_for_anoth
 
 @pytest.mark.parametrize("code", OTHERS)
 def test_other_languages_are_known_or_left_open(code: str) -> None:
-    found = [language(one) for one in sentences(OTHERS[code])]
+    found = [detect_language(one) for one in sentences(OTHERS[code])]
     assert set(found) <= {code, None}
     assert 2 * found.count(code) > len(found), found
 
 
 @pytest.mark.parametrize("text", ["", "ok", "Deploy", "no problem", "12345 678", "!!!", "🎉🎉🎉", "\0\ud800"])
 def test_too_little_says_nothing(text: str) -> None:
-    assert language(text) is None
+    assert detect_language(text) is None
 
 
 def test_names_and_identifiers_are_no_language() -> None:
-    assert language("Zylka Brantov Quimby Orlesh") is None
+    assert detect_language("Zylka Brantov Quimby Orlesh") is None
 
 
 def test_code_and_addresses_do_not_count() -> None:
     code = "```python\nfor the in that: if it is not the: print('and of the')\n```"
-    assert language(f"Was macht das hier?\n{code}\nhttps://example.com/the/and/of/this") == "de"
+    assert detect_language(f"Was macht das hier?\n{code}\nhttps://example.com/the/and/of/this") == "de"
 
 
 def test_a_foreign_word_does_not_change_the_language() -> None:
-    assert language("We say 改善 for getting better a little every day") == "en"
-    assert language("デプロイ前にCIを確認してください") == "ja"
+    assert detect_language("We say 改善 for getting better a little every day") == "en"
+    assert detect_language("デプロイ前にCIを確認してください") == "ja"
 
 
 @pytest.mark.parametrize(
@@ -249,9 +249,9 @@ def test_a_foreign_word_does_not_change_the_language() -> None:
      ("日本語", "ja"), ("zh-Hans", "zh"), ("Klingon", None), ("", None)],
 )  # fmt: skip
 def test_languages_have_codes_and_names(name: str, code: str | None) -> None:
-    assert code_of(name) == code
+    assert parse_language_code(name) == code
 
 
 @given(st.text(max_size=400))
 def test_any_text_gives_a_known_code_or_none(text: str) -> None:
-    assert language(text) in (*LANGUAGES, None)
+    assert detect_language(text) in (*LANGUAGES, None)

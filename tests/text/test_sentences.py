@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tacit.text.sentences import LONGEST, masked, says_enough, sentences, shortened
+from tacit.text.sentences import (
+    MAX_SENTENCE_CHARS,
+    is_informative,
+    mask_quotes,
+    shorten_sentence,
+    split_sentences,
+)
 
 
 @pytest.mark.parametrize(
@@ -26,21 +32,21 @@ from tacit.text.sentences import LONGEST, masked, says_enough, sentences, shorte
     ],
 )
 def test_a_text_is_cut_into_its_sentences(text: str, expected: list[str]) -> None:
-    assert list(sentences(text)) == expected
+    assert list(split_sentences(text)) == expected
 
 
 def test_what_is_quoted_or_code_is_masked_in_its_length() -> None:
-    assert masked('he said "no way" and `rm`') == 'he said "······" and `··`'
+    assert mask_quotes('he said "no way" and `rm`') == 'he said "······" and `··`'
 
 
 def test_what_ends_with_a_colon_or_is_short_says_too_little() -> None:
-    assert not says_enough("Here it comes:")
-    assert not says_enough("Oh no")
-    assert says_enough("Close the door.")
-    assert says_enough("窓を閉める。")
+    assert not is_informative("Here it comes:")
+    assert not is_informative("Oh no")
+    assert is_informative("Close the door.")
+    assert is_informative("窓を閉める。")
 
 
 def test_what_is_too_long_is_cut_at_a_word() -> None:
-    text = shortened("word " * 100)
-    assert len(text) <= LONGEST
+    text = shorten_sentence("word " * 100)
+    assert len(text) <= MAX_SENTENCE_CHARS
     assert text.endswith("word …")

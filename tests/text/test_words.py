@@ -8,13 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.text.words import aliases, camel_parts, clean, fold, indexable, term, unspaced
+from tacit.text.words import (
+    clean,
+    find_aliases,
+    fold,
+    is_unspaced,
+    prepare_document,
+    prepare_query,
+    split_camel_case,
+)
 from tests.hostile import hostile
 
 
 def added(text: str) -> list[str]:
     """What `indexable` puts at the end of a text that it does not change otherwise."""
-    fed = indexable(text)
+    fed = prepare_document(text)
     assert fed.startswith(text)
     return fed[len(text) :].split()
 
@@ -49,7 +57,7 @@ def tokens() -> Callable[[str], list[str]]:
     ],
 )
 def test_ordinary_text_and_markdown_stay_as_they_are(text: str) -> None:
-    assert indexable(text) == text
+    assert prepare_document(text) == text
 
 
 @pytest.mark.parametrize(
@@ -69,7 +77,7 @@ def test_ordinary_text_and_markdown_stay_as_they_are(text: str) -> None:
 )
 def test_a_name_with_a_symbol_gets_a_word_of_its_own(text: str, words: list[str]) -> None:
     assert added(text) == words
-    assert list(dict.fromkeys(alias.word for alias in aliases(text))) == words
+    assert list(dict.fromkeys(alias.word for alias in find_aliases(text))) == words
 
 
 @pytest.mark.parametrize(
@@ -86,7 +94,7 @@ def test_a_name_with_a_symbol_gets_a_word_of_its_own(text: str, words: list[str]
     ],
 )
 def test_camel_case_comes_apart(text: str, parts: list[str]) -> None:
-    assert list(dict.fromkeys(camel_parts(text))) == parts
+    assert list(dict.fromkeys(split_camel_case(text))) == parts
     assert added(text) == parts
 
 
@@ -103,19 +111,19 @@ def test_camel_case_comes_apart(text: str, parts: list[str]) -> None:
     ],
 )
 def test_scripts_without_spaces_become_pairs(text: str, pairs: str) -> None:
-    assert term(text).split() == pairs.split()
-    assert unspaced(clean(text))
+    assert prepare_query(text).split() == pairs.split()
+    assert is_unspaced(clean(text))
 
 
 def test_the_marks_of_thai_and_khmer_do_not_cut_pairs(tokens: Callable[[str], list[str]]) -> None:
     for text in ("เก็บข้อมูล", "ខ្មែរ", "မြန်မာ", "ລາວ"):
-        assert {len(token) for token in tokens(term(text))} == {2}
+        assert {len(token) for token in tokens(prepare_query(text))} == {2}
 
 
 def test_the_last_letter_of_a_run_is_added_for_documents_only() -> None:
-    assert indexable("我的猫").split() == ["我的", "的猫", "猫"]
-    assert term("我的猫").split() == ["我的", "的猫"]
-    assert indexable("猫").split() == ["猫"]
+    assert prepare_document("我的猫").split() == ["我的", "的猫", "猫"]
+    assert prepare_query("我的猫").split() == ["我的", "的猫"]
+    assert prepare_document("猫").split() == ["猫"]
 
 
 @pytest.mark.parametrize(
@@ -142,13 +150,13 @@ def test_the_last_letter_of_a_run_is_added_for_documents_only() -> None:
 def test_what_looks_the_same_is_the_same_to_the_index(
     one: str, other: str, tokens: Callable[[str], list[str]]
 ) -> None:
-    assert tokens(indexable(one)) == tokens(indexable(other)) != []
+    assert tokens(prepare_document(one)) == tokens(prepare_document(other)) != []
 
 
 def test_what_the_database_refuses_becomes_a_space() -> None:
-    assert indexable("a\0b") == "a b"
-    assert indexable("a\ud800b\udfffc é") == "a b c é"
-    assert indexable("\0\ud800").strip() == ""
+    assert prepare_document("a\0b") == "a b"
+    assert prepare_document("a\ud800b\udfffc é") == "a b c é"
+    assert prepare_document("\0\ud800").strip() == ""
 
 
 def test_names_compare_without_case_and_accents() -> None:
@@ -158,7 +166,7 @@ def test_names_compare_without_case_and_accents() -> None:
 
 @given(hostile)
 def test_any_text_can_be_stored(text: str) -> None:
-    for made in (indexable(text), term(text), clean(text), fold(text)):
+    for made in (prepare_document(text), prepare_query(text), clean(text), fold(text)):
         assert "\0" not in made
         made.encode()
 
@@ -176,7 +184,7 @@ def test_cleaning_again_changes_nothing(text: str) -> None:
 
 @given(st.text(st.characters(codec="ascii")))
 def test_ascii_only_grows_at_the_end(text: str) -> None:
-    assert indexable(text).startswith(text.replace("\0", " "))
+    assert prepare_document(text).startswith(text.replace("\0", " "))
 
 
 @pytest.mark.parametrize(
@@ -185,4 +193,4 @@ def test_ascii_only_grows_at_the_end(text: str) -> None:
 def test_ten_thousand_times_anything_gives_no_more_than_it_should(unit: str) -> None:
     """Mostly here to end at all: marks in disorder once took the square of their number."""
     text = unit * 50_000
-    assert len(indexable(text)) <= 3 * len(text) + 100
+    assert len(prepare_document(text)) <= 3 * len(text) + 100

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 
 from tacit.cli import reviewing
-from tacit.cli.reviewing import opened
-from tacit.workspace import ARTEFACTS
+from tacit.cli.reviewing import open_from_options
+from tacit.hosts.openclaw.workspace import ARTEFACTS
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("draft", choices=tuple(ARTEFACTS), help="which one")
-    reviewing.by_option(parser, required=True)
-    reviewing.options(parser)
+    reviewing.add_by_option(parser, required=True)
+    reviewing.add_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    return reviewing.approve(opened(options), ARTEFACTS[options.draft], options)
+    return reviewing.approve(open_from_options(options), ARTEFACTS[options.draft], options)

@@ -15,80 +15,80 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from tacit.app import now, open_home
+from tacit.app import open_home, utc_now
 from tacit.cli import output
-from tacit.cli.dispatch import json_option
-from tacit.cli.openclaw.options import host_options
+from tacit.cli.dispatch import add_json_option
+from tacit.cli.openclaw.options import add_host_options
+from tacit.hosts.openclaw import baseline, bootstrap_files, locate
+from tacit.hosts.openclaw.baseline import SessionReport
+from tacit.hosts.openclaw.cost_comparison import ComparisonRow
 from tacit.memory import Memory
-from tacit.openclaw import baseline, find, listing
-from tacit.openclaw.baseline import Reported
-from tacit.openclaw.compare import Row
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    host_options(parser)
+    add_host_options(parser)
     parser.add_argument("--compare", action="store_true", help="the host's own files against tacit's")
     parser.add_argument("--turn", action="store_true", help="make a turn for the report; asks the model once")
     parser.add_argument("--workspace", metavar="DIR", help="this one (default: the default agent's)")
-    json_option(parser)
+    add_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     memory = open_home(options.home, recover=False)
     if options.compare:
         return _compare(memory, options)
-    host = find.find(os.environ, options.openclaw)
+    host = locate.find_host(os.environ, options.openclaw)
     workspace = _workspace(options, host)
-    kept, file = baseline.captured(host, memory, workspace, now().astimezone(), ask=options.turn)
+    reports, file = baseline.capture(host, memory, workspace, utc_now().astimezone(), ask=options.turn)
     if options.json:
-        output.dump({"file": str(file), "sessions": [_reported(one) for one in kept]})
+        output.dump({"file": str(file), "sessions": [_report_json(report) for report in reports]})
         return 0
-    _print(kept)
+    _print(reports)
     output.say(f"\nKept in {file} and in the home.")
     return 0
 
 
-def _workspace(options: argparse.Namespace, host: find.Host | None) -> Path:
+def _workspace(options: argparse.Namespace, host: locate.OpenClawHost | None) -> Path:
     if options.workspace or host is None:
         return Path(os.path.abspath(os.path.expanduser(options.workspace)))
-    return next(iter(find.workspaces(host).values()))
+    return next(iter(locate.find_workspaces(host).values()))
 
 
-def _reported(one: Reported) -> dict[str, object]:
-    files = [file._asdict() for file in one.files]
-    return {**one._asdict(), "files": files, "tokens": one.tokens, "source": one.source}
+def _report_json(report: SessionReport) -> dict[str, object]:
+    files = [file._asdict() for file in report.files]
+    return {**report._asdict(), "files": files, "tokens": report.tokens, "source": report.source}
 
 
-def _print(kept: Sequence[Reported]) -> None:
+def _print(reports: Sequence[SessionReport]) -> None:
     rows = [("session", "tokens", "files", "known by")]
-    for one in kept:
-        names = ", ".join(file.name.removesuffix(".md") for file in one.files) or "-"
-        who = "" if one.is_before else " (with tacit)"
-        rows.append((one.kind + who, f"{one.tokens:,}", names, one.source))
-    output.table(rows, indent="")
+    for report in reports:
+        names = ", ".join(file.name.removesuffix(".md") for file in report.files) or "-"
+        suffix = "" if report.is_before else " (with tacit)"
+        rows.append((report.kind + suffix, f"{report.tokens:,}", names, report.source))
+    output.print_table(rows, indent="")
 
 
 def _compare(memory: Memory, options: argparse.Namespace) -> int:
-    host = None if options.workspace else find.find(os.environ, options.openclaw)
-    limits = listing.limits_of(host.tree) if host else listing.Limits()
-    rows = baseline.rows(memory, _workspace(options, host), limits)
+    host = None if options.workspace else locate.find_host(os.environ, options.openclaw)
+    limits = bootstrap_files.read_limits(host.tree) if host else bootstrap_files.BootstrapLimits()
+    rows = baseline.compare_rows(memory, _workspace(options, host), limits)
     if options.json:
-        output.dump([_row(row) for row in rows])
+        output.dump([_row_json(row) for row in rows])
         return 0
-    shown = [("session", "host alone", "files", "turn", "tacit", "saving", "aim", "known by")]
-    output.table([*shown, *map(_cells, rows)], indent="")
+    header = [("session", "host alone", "files", "turn", "tacit", "saving", "aim", "known by")]
+    output.print_table([*header, *map(_row_cells, rows)], indent="")
     output.say("\nTokens per turn: workspace files and, with tacit, what a turn is given besides (mean).")
     return 0
 
 
-def _row(row: Row) -> dict[str, object]:
+def _row_json(row: ComparisonRow) -> dict[str, object]:
     more = {"total": row.total, "saving": row.saving, "aim": row.aim, "verdict": row.verdict}
     return {**row._asdict(), **more}
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _row_cells(row: ComparisonRow) -> tuple[str, ...]:
     saving = "-" if row.saving is None else f"{row.saving:.0f} %"
     aim = f"{row.aim} % {row.verdict}" if row.aim else ""
     text = "-" if row.text is None else f"{row.text:,.0f}"
-    known = row.source if row.source == row.bulk_source else f"{row.bulk_source}; tacit: {row.source}"
-    return (row.kind, f"{row.bulk:,.0f}", f"{row.files:,.0f}", text, f"{row.total:,.0f}", saving, aim, known)
+    source = row.source if row.source == row.bulk_source else f"{row.bulk_source}; tacit: {row.source}"
+    return (row.kind, f"{row.bulk:,.0f}", f"{row.files:,.0f}", text, f"{row.total:,.0f}", saving, aim, source)

@@ -10,35 +10,35 @@ from __future__ import annotations
 import argparse
 
 from tacit.cli import output, reviewing
-from tacit.cli.reviewing import opened
-from tacit.workspace import ARTEFACTS
-from tacit.workspace.review import propose_as_is
-from tacit.workspace.shorter import compact_tools, stale_tools
+from tacit.cli.reviewing import open_from_options
+from tacit.hosts.openclaw.workspace import ARTEFACTS
+from tacit.hosts.openclaw.workspace.review import propose_as_is
+from tacit.hosts.openclaw.workspace.shorter import check_stale_tools, compact_tools
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--check", action="store_true", help="only tell whether TOOLS.md is newer; exit code 1 if it is"
     )
-    reviewing.as_is_option(parser)
-    reviewing.options(parser)
+    reviewing.add_as_is_option(parser)
+    reviewing.add_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    workspace = opened(options)
-    stale = stale_tools(workspace)
-    output.problems([stale] if stale else [])
+    workspace = open_from_options(options)
+    stale = check_stale_tools(workspace)
+    output.print_problems([stale] if stale else [])
     if options.check:
         return 1 if stale else 0
     if options.as_is:
-        return reviewing.said(workspace, propose_as_is(workspace, ARTEFACTS["tools"]), options)
-    made = compact_tools(workspace)
+        return reviewing.print_proposal(workspace, propose_as_is(workspace, ARTEFACTS["tools"]), options)
+    result = compact_tools(workspace)
     if not options.json:
-        output.say(made.compact.text)
-        for row in made.compact.beyond:
+        output.say(result.compact.text)
+        for row in result.compact.beyond:
             output.warn(f"warning: no room for {row.name}: {row.value} ({row.header})")
-    code = reviewing.said(workspace, made.proposed, options)
-    if made.agents is not None and not options.json:
+    code = reviewing.print_proposal(workspace, result.proposed, options)
+    if result.agents is not None and not options.json:
         output.say()
-        reviewing.said(workspace, made.agents, options)
+        reviewing.print_proposal(workspace, result.agents, options)
     return code

@@ -10,47 +10,52 @@ from __future__ import annotations
 import argparse
 
 from tacit.cli import output, reviewing
-from tacit.cli.reviewing import opened
-from tacit.lifecycle.soul import Proposal, how_told
-from tacit.workspace import ARTEFACTS
-from tacit.workspace.review import propose_as_is
-from tacit.workspace.shorter import shorten_soul
+from tacit.cli.reviewing import open_from_options
+from tacit.hosts.openclaw.soul import SoulProposal, describe_method
+from tacit.hosts.openclaw.workspace import ARTEFACTS
+from tacit.hosts.openclaw.workspace.review import propose_as_is
+from tacit.hosts.openclaw.workspace.shorter import shorten_soul
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    reviewing.as_is_option(parser)
-    reviewing.options(parser)
+    reviewing.add_as_is_option(parser)
+    reviewing.add_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    workspace = opened(options)
+    workspace = open_from_options(options)
     if options.as_is:
-        return reviewing.said(workspace, propose_as_is(workspace, ARTEFACTS["soul"]), options)
-    made = shorten_soul(workspace)
+        return reviewing.print_proposal(workspace, propose_as_is(workspace, ARTEFACTS["soul"]), options)
+    result = shorten_soul(workspace)
     if options.json:
-        return reviewing.said(workspace, made.proposed, options, **_value(made.proposal))
-    _say(made.proposal)
-    code = reviewing.said(workspace, made.proposed, options)
-    if made.agents is not None:
+        return reviewing.print_proposal(workspace, result.proposed, options, **_value(result.proposal))
+    _say(result.proposal)
+    code = reviewing.print_proposal(workspace, result.proposed, options)
+    if result.agents is not None:
         output.say()
-        reviewing.said(workspace, made.agents, options)
+        reviewing.print_proposal(workspace, result.agents, options)
     return code
 
 
-def _say(made: Proposal) -> None:
-    output.say(made.soul)
-    output.say(how_told(made.how))
-    for note in made.notes:
+def _say(proposal: SoulProposal) -> None:
+    output.say(proposal.soul)
+    output.say(describe_method(proposal.how))
+    for note in proposal.notes:
         output.say(note)
     output.say("\nSections:")
-    for part in made.parts:
+    for part in proposal.parts:
         output.say(f"  {part.told}")
     output.say("\nSentences that are not in it:")
-    for sentence in made.dropped or ("none",):
+    for sentence in proposal.dropped or ("none",):
         output.say(f"  {sentence}")
     output.say()
 
 
-def _value(made: Proposal) -> dict[str, object]:
-    sections = [{"title": part.title, "role": part.role, "fate": part.fate} for part in made.parts]
-    return {"how": made.how, "sections": sections, "dropped": list(made.dropped), "notes": list(made.notes)}
+def _value(proposal: SoulProposal) -> dict[str, object]:
+    sections = [{"title": part.title, "role": part.role, "fate": part.fate} for part in proposal.parts]
+    return {
+        "how": proposal.how,
+        "sections": sections,
+        "dropped": list(proposal.dropped),
+        "notes": list(proposal.notes),
+    }

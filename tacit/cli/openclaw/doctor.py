@@ -11,40 +11,40 @@ import argparse
 import os
 from collections.abc import Iterator
 
-from tacit.app import now, open_home
+from tacit.app import open_home, utc_now
 from tacit.cli import doctor as plain
-from tacit.cli.dispatch import json_option, quiet_option
-from tacit.cli.openclaw.options import host_options
+from tacit.cli.dispatch import add_json_option, add_quiet_option
+from tacit.cli.openclaw.options import add_host_options
+from tacit.diagnostics import Problem
 from tacit.errors import HostError
+from tacit.home.doctor import CheckResult
+from tacit.hosts.openclaw import locate, probe
+from tacit.hosts.openclaw.doctor import checks
+from tacit.hosts.openclaw.locate import OpenClawHost
 from tacit.memory import Memory
-from tacit.model.problems import Problem
-from tacit.openclaw import find, probe
-from tacit.openclaw.doctor import checks
-from tacit.openclaw.find import Host
-from tacit.store.checkup import Check
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    host_options(parser)
+    add_host_options(parser)
     parser.add_argument("--probe", action="store_true", help="prove by real turns that hooks fire")
-    json_option(parser)
-    quiet_option(parser)
+    add_json_option(parser)
+    add_quiet_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     memory = open_home(options.home, recover=False)
-    host = find.find(os.environ, options.openclaw)
-    found = list(checks(host, memory.home, memory.config))
+    host = locate.find_host(os.environ, options.openclaw)
+    results = list(checks(host, memory.home, memory.config))
     if options.probe:
-        found += _probed(host, memory)
-    plain.tell(found, as_json=options.json, quiet=options.quiet)
-    return plain.code_of(found)
+        results += _probe(host, memory)
+    plain.print_checks(results, as_json=options.json, quiet=options.quiet)
+    return plain.exit_code(results)
 
 
-def _probed(host: Host, memory: Memory) -> Iterator[Check]:
+def _probe(host: OpenClawHost, memory: Memory) -> Iterator[CheckResult]:
     command = host.openclaw()
-    yield probe.turn(host, memory, now().astimezone())
+    yield probe.run_turn(host, memory, utc_now().astimezone())
     try:
-        yield from probe.check(probe.points(command, os.environ))
+        yield from probe.check_result(probe.observe_file_list(command, os.environ))
     except HostError as error:
-        yield Check("shape", "not known", (Problem("probe", str(error)),))
+        yield CheckResult("shape", "not known", (Problem("probe", str(error)),))

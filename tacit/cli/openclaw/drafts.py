@@ -8,49 +8,49 @@ from dataclasses import asdict
 
 from tacit.cli import output, reviewing
 from tacit.cli.lines import one_line
-from tacit.cli.reviewing import opened
-from tacit.model.drafts import Event, Standing
-from tacit.workspace import ARTEFACTS, Place
+from tacit.cli.reviewing import open_from_options
+from tacit.hosts.openclaw.workspace import ARTEFACTS, AgentWorkspace
+from tacit.review.file_drafts_model import DraftStatus, Event
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log", action="store_true", help="the record of approvals")
-    reviewing.options(parser)
+    reviewing.add_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    workspace = opened(options)
-    return _log(workspace, options) if options.log else _standings(workspace, options)
+    workspace = open_from_options(options)
+    return _print_log(workspace, options) if options.log else _print_standings(workspace, options)
 
 
-def _standings(workspace: Place, options: argparse.Namespace) -> int:
-    found = {name: workspace.standing(artefact) for name, artefact in ARTEFACTS.items()}
+def _print_standings(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
+    standings = {name: workspace.standing(artefact) for name, artefact in ARTEFACTS.items()}
     if options.json:
-        output.dump({name: _value(name, one) for name, one in found.items()})
+        output.dump({name: _standing_json(name, standing) for name, standing in standings.items()})
         return 0
-    output.table(
-        (name, ARTEFACTS[name].target, one.state, f"{one.why} {one.todo}".strip())
-        for name, one in found.items()
+    output.print_table(
+        (name, ARTEFACTS[name].target, standing.state, f"{standing.why} {standing.todo}".strip())
+        for name, standing in standings.items()
     )
     return 0
 
 
-def _value(name: str, one: Standing) -> dict[str, str]:
+def _standing_json(name: str, standing: DraftStatus) -> dict[str, str]:
     artefact = ARTEFACTS[name]
     places = {"target": artefact.target, "draft": artefact.draft}
-    return {**places, "state": one.state, "why": one.why, "todo": one.todo}
+    return {**places, "state": standing.state, "why": standing.why, "todo": standing.todo}
 
 
-def _log(workspace: Place, options: argparse.Namespace) -> int:
+def _print_log(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
     events = workspace.drafts.events()
     if options.json:
         output.dump([asdict(event) for event in events])
     else:
-        output.table(_row(event) for event in events)
+        output.print_table(_event_row(event) for event in events)
     return 0
 
 
-def _row(event: Event) -> tuple[str, ...]:
+def _event_row(event: Event) -> tuple[str, ...]:
     return (
         event.at[:16].replace("T", " "),
         event.what,

@@ -16,60 +16,61 @@ import sys
 import time
 from collections.abc import Iterator
 
-from tacit.app import now
+from tacit.app import utc_now
 from tacit.cli import output
-from tacit.cli.openclaw.options import agreed, host_options
+from tacit.cli.openclaw.options import add_host_options, confirm
 from tacit.errors import HostError
-from tacit.openclaw import find, packaged
-from tacit.openclaw.find import Host
-from tacit.openclaw.install import install, prepare
-from tacit.openclaw.plan import Plan
-from tacit.openclaw.state import is_up
-from tacit.store.home import Home, locate
+from tacit.home.layout import Home, find_home
+from tacit.hosts.openclaw import locate as find
+from tacit.hosts.openclaw import packaged
+from tacit.hosts.openclaw.install import install, prepare
+from tacit.hosts.openclaw.install_plan import InstallPlan
+from tacit.hosts.openclaw.locate import OpenClawHost
+from tacit.hosts.openclaw.state import is_daemon_up
 
-_PATIENCE = 30.0  # seconds for the gateway
+_GATEWAY_TIMEOUT_S = 30.0
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    host_options(parser)
+    add_host_options(parser)
     parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
     parser.add_argument("--dry-run", action="store_true", help="only show what would change")
     parser.add_argument("--hooks-only", action="store_true", help="the two classic hooks, and no plugin")
 
 
 def run(options: argparse.Namespace) -> int:
-    home = locate(options.home, os.environ)
-    host = find.find(os.environ, options.openclaw)
+    home = find_home(options.home, os.environ)
+    host = find.find_host(os.environ, options.openclaw)
     plan = prepare(host, home, sys.executable, hooks_only=options.hooks_only)
     if plan.is_empty:
         output.say("Nothing to do: all is installed and set.")
-        _notes(plan)
+        _say_notes(plan)
         return 0
-    for line in shown(host, home, plan):
+    for line in describe_plan(host, home, plan):
         output.say(line)
-    _notes(plan)
+    _say_notes(plan)
     if options.dry_run:
         return 0
-    if not (options.yes or agreed("\nGo on?", "Look with --dry-run, then say --yes.")):
+    if not (options.yes or confirm("\nGo on?", "Look with --dry-run, then say --yes.")):
         output.say("Nothing was changed.")
         return 1
     output.say()
-    moment = now().astimezone()
+    moment = utc_now().astimezone()
     try:
         install(host, home, plan, moment, output.say)
     except HostError as error:
         raise HostError(f"{error}\nWhat was done so far is undone by: tacit openclaw uninstall") from error
-    _next(host, home, hooks_only=options.hooks_only)
+    _say_next_steps(host, home, hooks_only=options.hooks_only)
     return 0
 
 
-def shown(host: Host, home: Home, plan: Plan) -> Iterator[str]:
+def describe_plan(host: OpenClawHost, home: Home, plan: InstallPlan) -> Iterator[str]:
     if plan.makes_home:
         yield f"A new home in {home.root}, with:"
     elif plan.config:
         yield f"{home.config}:"
     if plan.config:
-        yield from (f"  {line}" for line in _diff(*plan.config))
+        yield from (f"  {line}" for line in _diff_lines(*plan.config))
     if plan.keys:
         yield f"{host.config}, by `openclaw config patch`:"
         yield from (f"  {line}" for key in plan.keys for line in key.lines())
@@ -78,39 +79,39 @@ def shown(host: Host, home: Home, plan: Plan) -> Iterator[str]:
         yield f"  {plan.plugin}"
     for name in plan.hooks:
         yield f"{host.hooks / name}:"
-        yield f"  {', '.join(packaged.hook(name))}"
+        yield f"  {', '.join(packaged.hook_files(name))}"
 
 
-def _diff(before: str, after: str) -> Iterator[str]:
+def _diff_lines(before: str, after: str) -> Iterator[str]:
     from difflib import unified_diff
 
     lines = unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
     return (line for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
-def _notes(plan: Plan) -> None:
+def _say_notes(plan: InstallPlan) -> None:
     for note in plan.notes:
         output.say(f"\n{note}")
 
 
-def _wait(home: Home) -> None:
-    """The gateway takes the plugin over by itself, and starts the daemon."""
-    until = time.monotonic() + _PATIENCE
-    while not is_up(home) and time.monotonic() < until:
+def _wait_for_gateway(home: Home) -> None:
+    """Wait until the gateway, which loads the plugin by itself, has started the daemon."""
+    deadline = time.monotonic() + _GATEWAY_TIMEOUT_S
+    while not is_daemon_up(home) and time.monotonic() < deadline:
         time.sleep(0.2)
-    if is_up(home):
+    if is_daemon_up(home):
         output.say("The gateway has taken it over: the next message gets its memories.")
     else:
         output.say("The gateway runs, but has not started tacit's daemon yet. See: tacit openclaw doctor")
 
 
-def _next(host: Host, home: Home, *, hooks_only: bool) -> None:
+def _say_next_steps(host: OpenClawHost, home: Home, *, hooks_only: bool) -> None:
     output.say()
     if hooks_only:
         output.say("Start the daemon, now and at every login: tacit serve --install")
         output.say("Restart the gateway: hooks are read when it starts.")
     elif host.is_serving():
-        _wait(home)
+        _wait_for_gateway(home)
     else:
         output.say(
             "No gateway runs. Start it (openclaw gateway run), and its next message gets its memories."

@@ -10,18 +10,18 @@ from __future__ import annotations
 import argparse
 
 from tacit.cli import output, reviewing
-from tacit.cli.reviewing import opened
-from tacit.workspace.shorter import summarise_memory
+from tacit.cli.reviewing import open_from_options
+from tacit.hosts.openclaw.workspace.shorter import summarise_memory
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    reviewing.options(parser)
+    reviewing.add_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    workspace = opened(options)
+    workspace = open_from_options(options)
     proposed, text, count = summarise_memory(workspace)
     if not options.json:
         output.say(text)
         output.say(f"Entries of MEMORY.md: {count}.")
-    return reviewing.said(workspace, proposed, options)
+    return reviewing.print_proposal(workspace, proposed, options)

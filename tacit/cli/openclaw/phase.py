@@ -20,18 +20,18 @@ from collections.abc import Iterable, Mapping
 
 from tacit.app import open_home
 from tacit.cli import output, reviewing
-from tacit.cli.dispatch import words
-from tacit.cli.reviewing import opened
+from tacit.cli.dispatch import utf8_argument
+from tacit.cli.reviewing import open_from_options
 from tacit.errors import HostError, UsageError
-from tacit.openclaw import find
-from tacit.openclaw.phases import conditions, entering, report, rollback
-from tacit.openclaw.phases.conditions import Condition
-from tacit.openclaw.phases.criteria import NAMES, Criterion
-from tacit.openclaw.phases.migration import Migration
-from tacit.openclaw.phases.stages import ABOUT, DONE, NONE, ORDER
+from tacit.hosts.openclaw import locate
+from tacit.hosts.openclaw.phases import conditions, entering, report, rollback
+from tacit.hosts.openclaw.phases.conditions import Condition
+from tacit.hosts.openclaw.phases.criteria import NAMES, Criterion
+from tacit.hosts.openclaw.phases.migration import Migration
+from tacit.hosts.openclaw.phases.stages import ABOUT, DONE, NONE, ORDER
 
-_PHASES = tuple(one for one in ORDER if one not in (NONE, DONE))
-_FIRST = "0"  # as people call the first two together
+_PHASES = tuple(phase for phase in ORDER if phase not in (NONE, DONE))
+_PREPARATION = "0"  # what people call the first two together
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,15 +39,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     for name, (_, about) in _STEPS.items():
         step = steps.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
         if name in ("next", "note", "rollback"):
-            reviewing.by_option(step, required=False)
+            reviewing.add_by_option(step, required=False)
         _OPTIONS.get(name, lambda _: None)(step)
-        reviewing.options(step)
+        reviewing.add_options(step)
         step.add_argument("--openclaw", metavar="PATH", help="the host's command (default: on PATH)")
 
 
 def _next_options(step: argparse.ArgumentParser) -> None:
     step.add_argument("--waive", choices=tuple(NAMES), help="go on although this is BLOCKED; needs --why")
-    step.add_argument("--why", type=words, default="", metavar="TEXT", help="why, for the record")
+    step.add_argument("--why", type=utf8_argument, default="", metavar="TEXT", help="why, for the record")
 
 
 def _check_options(step: argparse.ArgumentParser) -> None:
@@ -58,13 +58,13 @@ def _check_options(step: argparse.ArgumentParser) -> None:
 
 def _note_options(step: argparse.ArgumentParser) -> None:
     step.add_argument("what", choices=("worked", "failed"))
-    step.add_argument("text", type=words, help="what you saw")
+    step.add_argument("text", type=utf8_argument, help="what you saw")
 
 
 def _rollback_options(step: argparse.ArgumentParser) -> None:
     which = step.add_mutually_exclusive_group()
     which.add_argument(
-        "--phase", choices=(_FIRST, *_PHASES), help="this one and all after it (default: the last)"
+        "--phase", choices=(_PREPARATION, *_PHASES), help="this one and all after it (default: the last)"
     )
     which.add_argument("--all", action="store_true", help="the whole migration")
     step.add_argument("--force", action="store_true", help="also over newer edits, which are kept")
@@ -78,12 +78,12 @@ def run(options: argparse.Namespace) -> int:
 def _migration(options: argparse.Namespace) -> Migration:
     memory = open_home(options.home, recover=False)
     try:
-        host = find.find(os.environ, options.openclaw)
+        host = locate.find_host(os.environ, options.openclaw)
     except HostError:
         if options.openclaw:
             raise
-        host = None  # what needs it says so
-    return Migration(opened(options), memory, host, os.environ)
+        host = None  # the steps that need it say so
+    return Migration(open_from_options(options), memory, host, os.environ)
 
 
 # ---------------------------------------------------------------- status
@@ -91,10 +91,10 @@ def _migration(options: argparse.Namespace) -> Migration:
 
 def _status(options: argparse.Namespace) -> int:
     migration = _migration(options)
-    found = _conditions(migration, report.last(migration))
+    checks = _list_conditions(migration, report.last_results(migration))
     now = migration.standing
     if options.json:
-        output.dump(_value(migration, found))
+        output.dump(_status_json(migration, checks))
         return 0
     rows = [
         ("phase", f"{now.phase}: {ABOUT[now.phase]}" + (f", since {now.since[:16]}" if now.since else ""))
@@ -104,20 +104,20 @@ def _status(options: argparse.Namespace) -> int:
     rows += [("files", f"inject.files is {migration.files}"), ("workspace", str(migration.place.root))]
     if now.phase != DONE:
         rows.append(("next", f"{now.next}: {ABOUT[now.next]}"))
-    output.table(rows, indent="")
-    if found:
+    output.print_table(rows, indent="")
+    if checks:
         output.say("\nBefore that:")
-        _say_conditions(found)
+        _say_conditions(checks)
     return 0
 
 
-def _conditions(migration: Migration, checked: Mapping[str, Criterion]) -> list[Condition]:
+def _list_conditions(migration: Migration, checked: Mapping[str, Criterion]) -> list[Condition]:
     if migration.standing.phase in (NONE, DONE):
         return []
     return list(conditions.conditions(migration, migration.place.now(), checked))
 
 
-def _value(migration: Migration, found: Iterable[Condition]) -> dict[str, object]:
+def _status_json(migration: Migration, checks: Iterable[Condition]) -> dict[str, object]:
     now = migration.standing
     return {
         "phase": now.phase,
@@ -126,36 +126,40 @@ def _value(migration: Migration, found: Iterable[Condition]) -> dict[str, object
         "next": now.next,
         "files": migration.files,
         "workspace": str(migration.place.root),
-        "conditions": [one._asdict() for one in found],
+        "conditions": [condition._asdict() for condition in checks],
     }
 
 
-def _say_conditions(found: Iterable[Condition]) -> None:
-    for one in found:
-        output.say(f"  {'yes' if one.holds else 'no ':<3}  {one.what}")
-        output.say(f"       {one.evidence}")
-        if not one.holds and one.todo:
-            output.say(f"       {one.todo}")
+def _say_conditions(checks: Iterable[Condition]) -> None:
+    for condition in checks:
+        output.say(f"  {'yes' if condition.holds else 'no ':<3}  {condition.what}")
+        output.say(f"       {condition.evidence}")
+        if not condition.holds and condition.todo:
+            output.say(f"       {condition.todo}")
 
 
 # ---------------------------------------------------------------- next
 
 
-def _next(options: argparse.Namespace) -> int:
+def _enter_next(options: argparse.Namespace) -> int:
     migration = _migration(options)
     _waive(migration, options)
     now = migration.standing
     if now.phase == DONE:
-        return _told(migration, options, "The migration is finished.")
-    # What phase 0b does makes untrue that nothing live was changed, so it goes on where it was cut short.
+        return _say_result(migration, options, "The migration is finished.")
+    # Phase 0b itself breaks the condition that nothing live was changed, so it resumes without a check.
     if now.entering != "0b":
-        checked = {one.name: one for one in report.check(migration)} if conditions.due(now.phase) else {}
-        lacking = [one for one in _conditions(migration, checked) if not one.holds]
-        if lacking:
-            return _refused(migration, lacking, options)
+        checked = (
+            {criterion.name: criterion for criterion in report.run_checks(migration)}
+            if conditions.due_criteria(now.phase)
+            else {}
+        )
+        unmet = [condition for condition in _list_conditions(migration, checked) if not condition.holds]
+        if unmet:
+            return _refuse(migration, unmet, options)
     say = (lambda _: None) if options.json else output.say
-    entering.enter(entering.Doing(migration, options.by, say), now.next)
-    return _told(migration, options, f"Phase {now.next}: {ABOUT[now.next]}.")
+    entering.enter(entering.PhaseEntry(migration, options.by, say), now.next)
+    return _say_result(migration, options, f"Phase {now.next}: {ABOUT[now.next]}.")
 
 
 def _waive(migration: Migration, options: argparse.Namespace) -> None:
@@ -166,19 +170,19 @@ def _waive(migration: Migration, options: argparse.Namespace) -> None:
         migration.note("waived", phase, by=options.by, why=options.why, criterion=options.waive)
 
 
-def _refused(migration: Migration, lacking: list[Condition], options: argparse.Namespace) -> int:
+def _refuse(migration: Migration, unmet: list[Condition], options: argparse.Namespace) -> int:
     if options.json:
-        output.dump(_value(migration, lacking))
+        output.dump(_status_json(migration, unmet))
         return 1
     now = migration.standing
     output.say(f"Phase {now.phase} cannot be left yet:")
-    _say_conditions(lacking)
+    _say_conditions(unmet)
     return 1
 
 
-def _told(migration: Migration, options: argparse.Namespace, text: str) -> int:
+def _say_result(migration: Migration, options: argparse.Namespace, text: str) -> int:
     if options.json:
-        output.dump(_value(migration, ()))
+        output.dump(_status_json(migration, ()))
         return 0
     output.say(text)
     if migration.standing.phase != DONE:
@@ -192,23 +196,23 @@ def _told(migration: Migration, options: argparse.Namespace, text: str) -> int:
 def _check(options: argparse.Namespace) -> int:
     migration = _migration(options)
     if options.ask:
-        report.ask(migration, (lambda _: None) if options.json else output.say)
-    found = report.check(migration)
+        report.ask_open_questions(migration, (lambda _: None) if options.json else output.say)
+    criteria = report.run_checks(migration)
     if options.json:
-        output.dump([one._asdict() for one in found])
+        output.dump([criterion._asdict() for criterion in criteria])
     else:
-        _say_criteria(found)
-        output.say(f"\nKept in {migration.place.root / report.REPORT}")
-    return 1 if any(one.verdict == "FAIL" for one in found) else 0
+        _say_criteria(criteria)
+        output.say(f"\nKept in {migration.place.root / report.REPORT_FILE}")
+    return 1 if any(criterion.verdict == "FAIL" for criterion in criteria) else 0
 
 
-def _say_criteria(found: Iterable[Criterion]) -> None:
-    for one in found:
-        output.say(f"{one.name:<6} {one.verdict:<8} {one.about}")
-        for told in one.evidence:
-            output.say(f"                {told}")
-        if one.todo:
-            output.say(f"                → {one.todo}")
+def _say_criteria(criteria: Iterable[Criterion]) -> None:
+    for criterion in criteria:
+        output.say(f"{criterion.name:<6} {criterion.verdict:<8} {criterion.about}")
+        for line in criterion.evidence:
+            output.say(f"                {line}")
+        if criterion.todo:
+            output.say(f"                → {criterion.todo}")
 
 
 # ---------------------------------------------------------------- note, rollback
@@ -220,8 +224,8 @@ def _note(options: argparse.Namespace) -> int:
     if phase == NONE:
         raise UsageError("No migration was begun. Begin: tacit openclaw phase next")
     migration.note(options.what, phase, by=options.by, why=options.text)
-    more = "The time of watching begins anew." if options.what == "failed" else "Thank you."
-    return _told(migration, options, f"Recorded for phase {phase}. {more}")
+    remark = "The time of watching begins anew." if options.what == "failed" else "Thank you."
+    return _say_result(migration, options, f"Recorded for phase {phase}. {remark}")
 
 
 def _rollback(options: argparse.Namespace) -> int:
@@ -229,38 +233,42 @@ def _rollback(options: argparse.Namespace) -> int:
     now = migration.standing
     last = now.entering or now.phase
     phase = (
-        "0a" if options.all or options.phase == _FIRST else options.phase or ("4" if last == DONE else last)
+        "0a"
+        if options.all or options.phase == _PREPARATION
+        else options.phase or ("4" if last == DONE else last)
     )
     if phase == NONE:
         raise UsageError("No migration was begun, so there is nothing to take back.")
-    back = rollback.planned(migration, phase, force=options.force)
+    plan = rollback.plan(migration, phase, force=options.force)
     if options.dry_run:
-        return _say_back(back, options, "Would go back to", ())
-    kept = rollback.done(migration, back, options.by, force=options.force)
-    return _say_back(back, options, "Went back to", kept)
+        return _say_rollback(plan, options, "Would go back to", ())
+    backups = rollback.apply(migration, plan, options.by, force=options.force)
+    return _say_rollback(plan, options, "Went back to", backups)
 
 
-def _say_back(back: rollback.Back, options: argparse.Namespace, what: str, kept: Iterable[str]) -> int:
+def _say_rollback(
+    plan: rollback.RollbackPlan, options: argparse.Namespace, headline: str, backups: Iterable[str]
+) -> int:
     if options.json:
-        output.dump({**back._asdict(), "kept": list(kept), "dry_run": options.dry_run})
-        return 1 if back.refused else 0
-    output.say(f"{what} phase {back.to}: {ABOUT[back.to]}.")
-    for line in back.lines:
+        output.dump({**plan._asdict(), "kept": list(backups), "dry_run": options.dry_run})
+        return 1 if plan.refused else 0
+    output.say(f"{headline} phase {plan.to}: {ABOUT[plan.to]}.")
+    for line in plan.lines:
         output.say(f"  {line}")
-    for line in back.refused:
+    for line in plan.refused:
         output.say(f"  refused: {line}")
-    for path in kept:
+    for path in backups:
         output.say(f"  kept what was there: {path}")
-    if back.to == NONE:
+    if plan.to == NONE:
         output.say(
             "Backups, drafts and the evidence stay. To take tacit out of the host: tacit openclaw uninstall"
         )
-    return 1 if back.refused else 0
+    return 1 if plan.refused else 0
 
 
 _STEPS = {
     "status": (_status, "where the migration is, and what must hold before it goes on"),
-    "next": (_next, "go on to the next phase, if everything holds"),
+    "next": (_enter_next, "go on to the next phase, if everything holds"),
     "check": (_check, "the criteria AC-1a to AC-9, each PASS, FAIL or BLOCKED with its evidence"),
     "note": (_note, "record what you saw"),
     "rollback": (_rollback, "take phases back"),

@@ -11,32 +11,32 @@ import argparse
 import os
 
 from tacit.cli import output
-from tacit.cli.openclaw.options import agreed, host_options
-from tacit.openclaw import find
-from tacit.openclaw.install import is_there, uninstall
-from tacit.store.home import locate
+from tacit.cli.openclaw.options import add_host_options, confirm
+from tacit.home.layout import find_home
+from tacit.hosts.openclaw import locate as find
+from tacit.hosts.openclaw.install import is_installed, uninstall
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    host_options(parser)
+    add_host_options(parser)
     parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
 
 
 def run(options: argparse.Namespace) -> int:
-    home = locate(options.home, os.environ)
-    host = find.find(os.environ, options.openclaw)
-    if not is_there(host):
+    home = find_home(options.home, os.environ)
+    host = find.find_host(os.environ, options.openclaw)
+    if not is_installed(host):
         output.say("Nothing to do: there is nothing of tacit's in this OpenClaw.")
         return 0
-    if not options.yes and not agreed(f"Remove what is tacit's from {host.config}?", "Say --yes."):
+    if not options.yes and not confirm(f"Remove what is tacit's from {host.config}?", "Say --yes."):
         output.say("Nothing was changed.")
         return 1
-    done = uninstall(host, home, os.environ)
-    for path in done.removed:
+    removal = uninstall(host, home, os.environ)
+    for path in removal.removed:
         output.say(f"removed {path}")
-    for path in done.kept:
+    for path in removal.kept:
         output.warn(f"tacit: {path} is not as tacit made it, so it was left. The host no longer loads it.")
-    if done.config:
-        output.say(done.config)
+    if removal.config:
+        output.say(removal.config)
     output.say(f"No workspace was touched. The home stays: {home.root}")
     return 0

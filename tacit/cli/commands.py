@@ -1,0 +1,40 @@
+"""Every command and what it is for."""
+
+from __future__ import annotations
+
+# name: what it is for. The module is tacit.cli.<name>, with _ for -.
+COMMANDS = {
+    "init": "make a home, or complete and repair one",
+    "demo": "show a sample home at work",
+    "capture": "keep a conversation from the command line",
+    "search": "find passages in notes and conversations",
+    "links": "what notes link to and what links to them; broken links",
+    "remember": "keep one line for later sessions",
+    "why": "why the last turn got what it got, and what it did not get",
+    "why-known": "follow a line to its file, commit, transcript and the words themselves",
+    "compile": "compile one turn and print it",
+    "topics": "playbooks: list them, try a message on them, what is due",
+    "index": "bring the index up to date, or follow the files",
+    "gate": "what woke topics or did not; mark, report, tune",
+    "openclaw": "install, check, measure and remove tacit in OpenClaw; propose shorter files",
+    "eval": "measure how well search finds what it should",
+    "serve": "keep a home warm: one process that answers hosts and does the work that is due",
+    "stop": "end `tacit serve`",
+    "explain-session": "what a session key means, which rule it gets and what it may see",
+    "skills": "cards and snippets that tell agents how to use memory",
+    "forget": "remove a passage, a session or an origin from files, index and history",
+    "purge": "remove an origin and all that was derived from it",
+    "rebuild": "learn everything anew, on a branch",
+    "compare": "two states of the notes: what prompts hold, size, cost, difference",
+    "adopt-branch": "take over what a rebuild learned",
+    "wisdom": "turn lessons into the wisdom section of SOUL.md: draft, check, approve, promote",
+    "run": "do the work that is due: commit, extract, condense, prune, archive",
+    "review": "changes to notes that wait for your word: list, show, approve, reject, edit",
+    "cost": "what models would cost in a month, and what was really spent",
+    "history": "ask the past: when, blame, diff, today, recall, undo, snapshot, tags",
+    "verify": "prove that no sealed transcript was touched",
+    "status": "where things stand",
+    "doctor": "look for problems; changes nothing",
+    "config": "every setting: its value, where it comes from, what it does",
+    "hook": "what git's hooks call",
+}

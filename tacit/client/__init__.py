@@ -1,0 +1,20 @@
+"""The Python client of a home's daemon, the relay for hooks, and the socket code that both use.
+
+`Client` and `connect` are loaded on first use: the relay needs neither and has to start fast.
+"""
+
+TYPE_CHECKING = False  # as in typing, which would cost every hook several milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tacit.client.client import Client, Kept, NotServed, connect
+
+__all__ = ["Client", "Kept", "NotServed", "connect"]
+
+
+def __getattr__(name: str) -> "Any":
+    if name in __all__:
+        from tacit.client import client
+
+        return getattr(client, name)
+    raise AttributeError(f"module 'tacit.client' has no attribute {name!r}")

@@ -1,0 +1,261 @@
+"""MEMORY.md over its cap → a shorter one, and a page in archive/memory/ with the removed entries.
+
+Four rules, in this order: entries that another note has word for word; entries that repeat another one;
+entries that no longer hold (superseded ones, then the oldest of Active Context); and then the oldest of the
+rest. The first two rules always run, the others until there is room again. For the last two a model may
+choose which entries go first; it writes nothing.
+
+What must stay true: every entry is afterwards in MEMORY.md or on the archive page, unchanged. Headings and
+text outside entries stay. A file within its cap is left alone, so a second pass changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from tacit.condense import model_answers
+from tacit.learn.contradictions import says_the_same
+from tacit.learn.model import TRUSTS, Rewrite, is_trusted
+from tacit.learn.note_lines import MEMORY, line_count
+from tacit.llm.chat import ChatError
+from tacit.llm.structured import Ask
+from tacit.markdown.items import NoteItem, collect_item_texts, read_items, remove_items, update_dates
+from tacit.markdown.yaml_values import format_entry
+from tacit.provenance import comment
+from tacit.text.words import fold
+
+CATEGORY = "memory"
+ACTIVE_SECTION = "Active Context"
+_FREE_SHARE = 10  # 1/10 of the cap stays free, so that pruning is not due again on the next day
+_MAX_CHOSEN_SHARE = 0.5  # of the entries: a model that chooses more has not understood
+
+PROMPT = f"""MEMORY.md of an agent has too many entries. Choose those that matter least from now on: what is over, what is a
+detail of something else, what nobody will ask for. They are moved to an archive, none is lost or changed.
+Give the number of each entry and a reason of a few words, the least important first. Choose no more than you
+are asked for. Rules, decisions that hold and lessons stay as long as anything else can go.
+{model_answers.DATA_NOTICE}"""  # noqa: E501 - as the model reads it
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "entry": {"type": "integer"},
+        "reason": {"type": "string", "maxLength": model_answers.MAX_TEXT_CHARS},
+    },
+    "required": ["entry", "reason"],
+    "additionalProperties": False,
+}
+
+
+class PruneResult(NamedTuple):
+    rewrites: tuple[Rewrite, ...]  # MEMORY.md and the archive page; empty if nothing could be removed
+    notes: tuple[str, ...]  # for the reviewer: each removed entry with the reason
+
+
+class RemovedEntry(NamedTuple):
+    item: NoteItem
+    reason: str
+
+
+def archive_page_path(now: datetime) -> str:
+    return f"archive/memory/{now:%Y-%m}.md"
+
+
+def prune_memory(
+    memory: str,
+    *,
+    cap: int,
+    now: datetime,
+    archive: str | None = None,
+    elsewhere: Mapping[str, str] | None = None,
+    ask: Ask | None = None,
+) -> PruneResult:
+    """`archive`: the text of this month's archive page; `elsewhere`: other notes by path."""
+    if line_count(memory) <= cap:
+        return PruneResult((), ())
+    target = cap - max(1, cap // _FREE_SHARE)
+    taken, merged, messages = _choose(memory, target, elsewhere or {}, ask)
+    if not taken:
+        return PruneResult(
+            (), (*messages, f"{MEMORY} is over its cap of {cap} lines, and has no entry to take out.")
+        )
+    new = update_dates(remove_items(memory, [removal.item for removal in taken], merged), now)
+    page = append_archived(archive, taken, now)
+    lines = line_count(memory)
+    reason = f"{lines} lines, over the cap of {cap}: {len(taken)} entries move to {archive_page_path(now)}"
+    notes = [*messages, *(f"{removal.reason}: {removal.item.said}" for removal in taken)]
+    if line_count(new) > cap:
+        notes.append(f"{line_count(new)} lines are left, more than {cap}: the rest are no entries.")
+    # No line is new and each keeps its provenance comment, so no trust changes.
+    rewrites = (
+        Rewrite(MEMORY, memory, new, CATEGORY, reason, (), "owner"),
+        Rewrite(archive_page_path(now), archive, page, CATEGORY, reason, (), "owner"),
+    )
+    return PruneResult(rewrites, tuple(notes))
+
+
+def removed_entries(old: str, new: str) -> list[NoteItem]:
+    """The entries of the old text that are missing in the new one. An entry with the same statement counts as
+    present, for example if it was superseded."""
+    after = read_items(new)
+    raws = Counter(item.raw for item in after)
+    missing = [item for item in read_items(old) if not _use_up(raws, item.raw)]
+    statements = Counter(fold(item.said) for item in after)
+    statements.subtract(fold(item.said) for item in read_items(old) if item not in missing)
+    return [item for item in missing if not _use_up(statements, fold(item.said))]
+
+
+def _use_up(counts: Counter[str], text: str) -> bool:
+    """Whether the text is still in the counter; takes one of it."""
+    counts[text] -= 1
+    return counts[text] >= 0
+
+
+def append_archived(page: str | None, taken: Sequence[RemovedEntry], now: datetime) -> str:
+    """Append these entries to the archive page, unchanged and under their old headings. Entries that a killed
+    run added already are skipped."""
+    archived = {removal.raw for removal in read_items(page or "")}
+    taken = [removal for removal in taken if removal.item.raw.replace("\r\n", "\n") not in archived]
+    if page is not None and not taken:
+        return page
+    frontmatter = "".join(
+        format_entry(key, value) for key, value in (("type", "memory"), ("generated", True))
+    )
+    text = page if page is not None else f"---\n{frontmatter}---\n\n# Taken out of MEMORY.md, {now:%Y-%m}\n"
+    parts = [text.rstrip("\n"), f"## {now:%Y-%m-%d}"]
+    for section in dict.fromkeys(removal.item.section for removal in taken):
+        lines = [
+            removal.item.raw.replace("\r\n", "\n") for removal in taken if removal.item.section == section
+        ]
+        parts.append("\n".join((f"### {section}", *lines) if section else lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def _choose(
+    memory: str, target: int, elsewhere: Mapping[str, str], ask: Ask | None
+) -> tuple[list[RemovedEntry], dict[int, str], list[str]]:
+    """The removed entries, the entries with a new text, and messages about both."""
+    entries = read_items(memory)
+    taken = list(_find_captured(entries, elsewhere))
+    repeats, merged = find_duplicates(_drop_taken(entries, taken))
+    taken += repeats
+    chosen, messages = _ask_model(_drop_taken(entries, taken), _lines_over(memory, taken, target), ask)
+    for removal in (
+        *_take_superseded(_drop_taken(entries, taken)),
+        *chosen,
+        *_take_active(entries),
+        *_take_oldest(entries),
+    ):
+        if _lines_over(memory, taken, target) <= 0:
+            break
+        if all(removal.item.number != earlier.item.number for earlier in taken):
+            taken.append(removal)
+    gone = {removal.item.number for removal in taken}
+    # An entry that absorbed a duplicate may have to go itself, and then in its old form.
+    return taken, {number: line for number, line in merged.items() if number not in gone}, messages
+
+
+def _drop_taken(entries: Sequence[NoteItem], taken: Sequence[RemovedEntry]) -> list[NoteItem]:
+    gone = {removal.item.number for removal in taken}
+    return [entry for entry in entries if entry.number not in gone]
+
+
+def _lines_over(memory: str, taken: Sequence[RemovedEntry], target: int) -> int:
+    return line_count(memory) - sum(removal.item.stop - removal.item.start for removal in taken) - target
+
+
+# The rules
+
+
+def _find_captured(entries: Iterable[NoteItem], elsewhere: Mapping[str, str]) -> Iterator[RemovedEntry]:
+    statements = {path: collect_item_texts([text]) for path, text in elsewhere.items()}
+    for item in entries:
+        source = next(
+            (path for path, known_statements in statements.items() if fold(item.said) in known_statements),
+            None,
+        )
+        if source is not None and item.stop == item.start + 1:
+            yield RemovedEntry(item, f"{source} says the same")
+
+
+def find_duplicates(
+    there: Sequence[NoteItem], *, generated: bool = False
+) -> tuple[list[RemovedEntry], dict[int, str]]:
+    """Entries that repeat another one, and the lines that take over their sources. Of two entries the more
+    trusted stays, then the one that a person wrote, then the earlier. `generated`: remove only lines that
+    tacit wrote."""
+    remaining: list[NoteItem] = []
+    taken: list[RemovedEntry] = []
+    merged: dict[int, str] = {}
+    for item in sorted(there, key=lambda item: (TRUSTS.index(item.trust), item.is_generated, item.number)):
+        duplicate = next((other for other in remaining if _is_duplicate(item, other)), None)
+        if duplicate is None or (generated and not item.is_generated):
+            remaining.append(item)
+            continue
+        taken.append(RemovedEntry(item, f"says the same as “{duplicate.said}”"))
+        if duplicate.is_generated and item.is_generated and duplicate.trust == item.trust:
+            merged[duplicate.number] = _merge_sources(merged.get(duplicate.number, duplicate.raw), item)
+    return taken, merged
+
+
+def _is_duplicate(item: NoteItem, other: NoteItem) -> bool:
+    is_short = item.stop == item.start + 1  # text explained below an entry would be lost
+    return is_short and item.is_superseded == other.is_superseded and says_the_same(item.said, other.said)
+
+
+def _merge_sources(line: str, other: NoteItem) -> str:
+    text, mark = comment.read(line)
+    if mark is None or other.mark is None:
+        return line
+    return comment.attach(
+        text, mark.extractor, dict.fromkeys((*mark.sources, *other.mark.sources)), mark.trust
+    )
+
+
+def _take_superseded(entries: Iterable[NoteItem]) -> list[RemovedEntry]:
+    return [
+        RemovedEntry(item, "superseded")
+        for item in _sort_by_age(item for item in entries if item.is_superseded)
+    ]
+
+
+def _take_active(entries: Iterable[NoteItem]) -> list[RemovedEntry]:
+    active = (item for item in entries if fold(item.section.split(" / ")[0]) == fold(ACTIVE_SECTION))
+    return [RemovedEntry(item, f"the oldest of {ACTIVE_SECTION}") for item in _sort_by_age(active)]
+
+
+def _take_oldest(entries: Iterable[NoteItem]) -> list[RemovedEntry]:
+    return [RemovedEntry(item, "the oldest of the rest") for item in _sort_by_age(entries)]
+
+
+def _sort_by_age(entries: Iterable[NoteItem]) -> list[NoteItem]:
+    """The oldest first, and within a day generated entries first. Entries without a day come last, because
+    their age is unknown."""
+    return sorted(entries, key=lambda item: (item.day or "9999", not item.is_generated, item.number))
+
+
+# With a model
+
+
+def _ask_model(
+    entries: Sequence[NoteItem], excess: int, ask: Ask | None
+) -> tuple[list[RemovedEntry], list[str]]:
+    """Entries in the order in which a model would drop them. It sees no words of others."""
+    shown = {item.number: item for item in entries if is_trusted(item.trust) and not item.is_superseded}
+    if ask is None or excess <= 0 or not shown:
+        return [], []
+    lines = model_answers.number_lines((number, f"{item.day} {item.said}") for number, item in shown.items())
+    try:
+        answer = ask("prune", PROMPT, f"Choose {excess} entries.\n\n{lines}", SCHEMA)
+    except ChatError as error:
+        return [], [f"The model chose nothing, so the oldest go: {error}"]
+    named_numbers = [model_answers.parse_numbers([item.get("entry")], shown) for item in answer]
+    numbers = list(dict.fromkeys(item[0] for item in named_numbers if item))
+    if len(numbers) > max(excess, _MAX_CHOSEN_SHARE * len(shown)):
+        return [], [f"The model wanted {len(numbers)} of {len(shown)} entries out, so the oldest go instead."]
+    reasons = {item.get("entry"): model_answers.normalize_line(item.get("reason")) for item in answer}
+    return [
+        RemovedEntry(shown[number], f"chosen by a model ({reasons.get(number) or 'no reason given'})")
+        for number in numbers
+    ], []

@@ -1,0 +1,410 @@
+"""One job in a fixed order: daily summaries, weekly rollups, the monthly review, then pruning and archiving;
+one commit, which names the condensed periods.
+
+What must stay true:
+- a period is condensed once, even with two daemons or two machines, and missed periods are caught up;
+- the job is all or nothing, and a restart after a kill gives the same result;
+- a note that somebody edited meanwhile stays as it is: the change to it becomes a draft.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+from tacit.condense import calendar
+from tacit.condense.archive import archive_path
+from tacit.condense.calendar import Period
+from tacit.condense.day import add_summary
+from tacit.condense.leases import claim_periods
+from tacit.condense.plan import CondensePlan, PlanInput, plan
+from tacit.errors import Locked, MergeConflict, StoreError
+from tacit.git.repository import split_filter
+from tacit.home import files
+from tacit.home.conflicts import NoteTree, conflict_problem, find_note_conflicts
+from tacit.home.layout import CONFIG, CONVERSATIONS, REVIEWED
+from tacit.home.listing import walk
+from tacit.learn.audience_guard import redirect_changes
+from tacit.learn.model import Change, Heard, Move, Rewrite, is_trusted
+from tacit.learn.runs import CONDENSED
+from tacit.learn.service import group_by_path, make_drafts, make_text_draft
+from tacit.llm.structured import Ask
+from tacit.markdown import notes
+from tacit.markdown.links import find_links, list_link_names
+from tacit.provenance import comment
+from tacit.review.model import Draft
+from tacit.review.policies import find_policy, waiting_policy
+from tacit.review.service import NoteEdit, archive_removed, read_note, write_edits
+from tacit.topics.due import local_now
+from tacit.transcripts import writer
+from tacit.transcripts.attribution import attribute_transcript
+
+if TYPE_CHECKING:
+    from tacit.memory import Memory
+
+_NOTE_FOLDERS = ("knowledge", "archive")
+_PRUNED_FOLDER = "archive/memory/"
+
+
+@dataclass(frozen=True, slots=True)
+class CondenseResult:
+    """What one run did, or would do."""
+
+    periods: tuple[str, ...] = ()
+    edits: tuple[NoteEdit, ...] = ()
+    drafts: tuple[Draft, ...] = ()
+    commits: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    waiting: str = ""
+
+
+def due_periods(memory: Memory) -> list[Period]:
+    now = local_now(memory)
+    assert now.tzinfo is not None
+    schedule = memory.config.lifecycle.condensation_schedule
+    return calendar.find_due(schedule, now.tzinfo, now, _last_activity(memory), memory.runs.condensed())
+
+
+def prune_is_due(memory: Memory) -> bool:
+    now = local_now(memory)
+    assert now.tzinfo is not None
+    return calendar.is_due(memory.config.lifecycle.pruning_schedule, now.tzinfo, memory.runs.pruned(), now)
+
+
+def condense(
+    memory: Memory,
+    periods: Sequence[Period],
+    *,
+    prune: bool,
+    archive: bool,
+    dry_run: bool = False,
+    heards: Mapping[str, Sequence[Heard]] | None = None,
+) -> CondenseResult:
+    """Condense these periods and run these steps. `dry_run`: only report what would be done. `heards`:
+    conversations by day, if the caller has read them already."""
+    if conflict := next(
+        find_note_conflicts(memory.home), None
+    ):  # before paying a model for text that cannot be written
+        raise MergeConflict(conflict.where, conflict.what.partition(",")[0], conflict.todo)
+    with files.hold_lock(memory.home.private / "lifecycle.lock", 0.5):
+        claimed, waiting = list(periods), ""
+        if not dry_run and periods and memory.config.git.auto_push:
+            names, waiting = claim_periods(
+                memory.home, memory.git, memory.config.git.remote, list(map(str, periods))
+            )
+            claimed = [period for period in periods if str(period) in names]
+        if not (claimed or prune or archive):
+            return CondenseResult(waiting=waiting)
+        transcripts_by_day = {
+            period.name: _finalized_transcripts(memory, period.name)
+            for period in claimed
+            if period.kind == "day"
+        }
+        if heards is None:
+            heards = {
+                day: _read_conversations(memory, paths) for day, paths in sorted(transcripts_by_day.items())
+            }
+        planned = _make_plan(memory, claimed, heards, prune=prune, archive=archive)
+        result = (
+            _preview(memory, planned)
+            if dry_run
+            else _carry_out(memory, planned, transcripts_by_day, pruned=prune or archive)
+        )
+        return replace(result, periods=tuple(map(str, planned.periods)), notes=planned.notes, waiting=waiting)
+
+
+# ---------------------------------------------------------------- collecting input
+
+
+def _last_activity(memory: Memory) -> dict[str, datetime]:
+    """The days with conversations, each with the time of the last one."""
+    latest: dict[str, datetime] = {}
+    condensed, seen = memory.runs.condensed(), memory.runs.summed_up()
+    for path, _ in walk(str(memory.home.root), CONVERSATIONS):
+        day = "-".join(path.split("/")[2:5])
+        summarised = seen.get(f"day {day}")
+        if summarised is not None and path in summarised:
+            moment: datetime | None = condensed[f"day {day}"]
+        else:
+            moment = writer.read_end(memory.home.root / path)
+            if moment is not None and summarised is not None:
+                moment = memory.moment()  # it arrived after the summary, however early it ended
+        if moment is not None and (day not in latest or latest[day] < moment):
+            latest[day] = moment
+    return latest
+
+
+def _make_plan(
+    memory: Memory,
+    periods: Sequence[Period],
+    heards: Mapping[str, Sequence[Heard]],
+    *,
+    prune: bool,
+    archive: bool,
+) -> CondensePlan:
+    looks_back = archive or any(period.kind == "month" for period in periods)
+    return plan(
+        _plan_input(memory, wants_uses=looks_back),
+        heards,
+        periods,
+        now=local_now(memory),
+        lifecycle=memory.config.lifecycle,
+        review=memory.config.review,
+        ask=_ask_function(memory),
+        prune=prune,
+        archive=archive,
+    )
+
+
+def _ask_function(memory: Memory) -> Ask | None:
+    """One function for all these tasks; None if no model is configured."""
+    if memory.ask("condense") is None:
+        return None
+
+    def ask(task: str, system: str, user: str, schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        task_ask = memory.ask(task)
+        assert task_ask is not None  # all tasks have the same settings
+        return task_ask(task, system, user, schema)
+
+    return ask
+
+
+def _finalized_transcripts(memory: Memory, day: str) -> list[str]:
+    folder = f"{CONVERSATIONS}/{day.replace('-', '/')}"
+    paths = sorted(path for path, _ in walk(str(memory.home.root), folder))
+    return [
+        path
+        for path in paths
+        if writer.is_sealed(memory.home.root / path) and not _is_in_conflict(memory, path)
+    ]
+
+
+def _is_in_conflict(memory: Memory, path: str) -> bool:
+    """Whether a merge left it in conflict. Once resolved, it counts as a conversation that came later."""
+    return conflict_problem(memory.home.root, path) is not None
+
+
+def _read_conversations(memory: Memory, paths: Iterable[str]) -> list[Heard]:
+    return [heard for heard in (attribute_transcript(memory, path) for path in paths) if heard is not None]
+
+
+def _plan_input(memory: Memory, *, wants_uses: bool) -> PlanInput:
+    tree = NoteTree(memory.home.root)
+    paths = [path for path in tree.files(*_NOTE_FOLDERS) if path.endswith(".md")]
+    rolled = memory.runs.summed_up()
+    if not wants_uses:
+        return PlanInput(_make_reader(memory), paths, rolled=rolled)
+    texts = {}
+    for path in _linking_files(memory, tree):
+        with suppress(StoreError):  # the links of a locked note are unknown
+            texts[path] = notes.decode(tree.read(path))
+    changed = {path: day for path, day in _change_days(memory).items() if path in texts}
+    return PlanInput(_make_reader(memory), paths, changed, *_count_references(texts), rolled)
+
+
+def _linking_files(memory: Memory, tree: files.Tree) -> list[str]:
+    """Files whose links keep a note from moving. The config names some notes by path."""
+    paths = [path for path in tree.files("knowledge", "topics") if path.endswith(".md")]
+    return [*paths, *([CONFIG] if memory.home.config.is_file() else [])]
+
+
+def _make_reader(memory: Memory) -> Callable[[str], str | None]:
+    def read(path: str) -> str | None:
+        try:
+            data = read_note(memory, path)
+        except Locked:  # unknown content, and writes to it are refused
+            return None
+        return None if data is None else notes.decode(data)
+
+    return read
+
+
+def _change_days(memory: Memory) -> dict[str, date]:
+    """The day of each note's last commit, and today for notes edited since. Notes that were never committed
+    are missing."""
+    output = memory.git.run("log", "--format=%x01%cI", "--name-only", "-z", "--", "knowledge", timeout=300)
+    days: dict[str, date] = {}
+    day = date.min
+    for field in output.decode("utf-8", "surrogateescape").replace("\n", "\0").split("\0"):
+        if field.startswith("\x01"):
+            day = datetime.fromisoformat(field[1:]).astimezone(memory.moment().tzinfo).date()
+        elif field:
+            days.setdefault(field, day)
+    return days | {edit.path: local_now(memory).date() for edit in memory.note_changes().edits}
+
+
+def _count_references(texts: Mapping[str, str]) -> tuple[dict[str, int], frozenset[str]]:
+    """How many notes link to each note, and which notes a person linked to."""
+    counts: Counter[str] = Counter()
+    by_hand: set[str] = set()
+    for path, text in texts.items():
+        handwritten = "\n".join(line for line in text.split("\n") if not comment.is_generated(line))
+        counts.update(pointer.target for pointer in find_links(path, text))
+        by_hand.update(pointer.target for pointer in find_links(path, handwritten))
+    names = {path: _link_names(path, text) for path, text in texts.items()}
+    return (
+        {path: sum(counts[name] for name in aliases) for path, aliases in names.items()},
+        frozenset(path for path, aliases in names.items() if by_hand.intersection(aliases)),
+    )
+
+
+def _link_names(path: str, text: str) -> tuple[str, ...]:
+    """All names that a link may use for it."""
+    note = notes.parse(text, path)
+    return (path, *list_link_names(path, notes.find_title(note) or "", note.fields))
+
+
+# ---------------------------------------------------------------- applying the plan
+
+
+def _sort_by_policy(memory: Memory, planned: CondensePlan) -> tuple[list[NoteEdit], list[Draft]]:
+    """Split the plan into edits to apply now and drafts for review."""
+    automatic = [
+        item for item in planned.changes if _is_auto(memory, "journal", is_own=is_trusted(item.trust))
+    ]
+    for_review = [*(item for item in planned.changes if item not in automatic), *planned.untrusted]
+    automatic, for_review = (
+        list(redirect_changes(memory, group, lambda path: read_note(memory, path)))
+        for group in (automatic, for_review)
+    )
+    edits = [*_page_edits(memory, automatic, planned.sessions)]
+    drafts = list(make_drafts(memory, for_review))
+    proposed_paths = {
+        item.path
+        for item in planned.rewrites
+        if not _is_auto(memory, item.category, is_own=is_trusted(item.trust))
+    }
+    for item in planned.rewrites:
+        if item.path.startswith(_PRUNED_FOLDER):
+            continue  # entries are archived when they leave MEMORY.md
+        if item.path in proposed_paths or (rewrite_edit := _rewrite_edit(memory, item)) is None:
+            drafts.append(_rewrite_draft(memory, item, planned.notes))
+        else:
+            edits += [*archive_removed(memory, rewrite_edit, item.reason), rewrite_edit]
+    filters = memory.git.held_back([move.to for move in planned.moves])
+    for move in planned.moves:
+        if split_filter(filters.get(move.to, ""))[1]:
+            continue  # its place in the archive lacks the git filter, so it could not be committed there
+        if _is_auto(memory, move.category, is_own=True):
+            edits = _add_move(memory, move, edits)
+        else:
+            drafts.append(_move_draft(memory, move))
+    return [edit for edit in edits if edit.old != edit.new], drafts
+
+
+def _is_auto(memory: Memory, category: str, *, is_own: bool) -> bool:
+    return find_policy(memory.config, category, is_own=is_own) == "auto"
+
+
+def _page_edits(
+    memory: Memory, changes: Sequence[Change], sessions: Mapping[str, Sequence[str]]
+) -> Iterable[NoteEdit]:
+    for path, page_changes in group_by_path(changes).items():
+        old = read_note(memory, path)
+        text = add_summary(
+            None if old is None else notes.decode(old),
+            page_changes[0].day,
+            page_changes,
+            sessions.get(path, ()),
+        )
+        if text is not None:
+            yield NoteEdit(path, old, notes.encode(text))
+
+
+def _rewrite_edit(memory: Memory, rewrite: Rewrite) -> NoteEdit | None:
+    """None if the file was edited since: that edit stays."""
+    old = read_note(memory, rewrite.path)
+    same = None if rewrite.old is None else notes.encode(rewrite.old)
+    return NoteEdit(rewrite.path, old, notes.encode(rewrite.new)) if old == same else None
+
+
+def _rewrite_draft(memory: Memory, rewrite: Rewrite, remarks: Sequence[str]) -> Draft:
+    base = None if rewrite.old is None else notes.encode(rewrite.old)
+    return make_text_draft(
+        memory,
+        rewrite.path,
+        base,
+        rewrite.new,
+        category=rewrite.category,
+        reason=rewrite.reason,
+        sources=rewrite.sources,
+        remarks=remarks,
+        trust=rewrite.trust,
+    )
+
+
+def _add_move(memory: Memory, move: Move, edits: Sequence[NoteEdit]) -> list[NoteEdit]:
+    """Move the note with the lines that this run adds to it. If a killed run left it in both places, only
+    remove the original."""
+    old = read_note(memory, move.path)
+    new = next((edit.new for edit in edits if edit.path == move.path), old)
+    others = [edit for edit in edits if edit.path != move.path]
+    if old is None or new is None:
+        return list(edits)
+    if read_note(memory, archive_path(move.path)) == new:
+        return [*others, NoteEdit(move.path, old, None)]
+    if read_note(memory, move.to) is not None:
+        return list(edits)
+    return [*others, NoteEdit(move.to, None, new), NoteEdit(move.path, old, None)]
+
+
+def _move_draft(memory: Memory, move: Move) -> Draft:
+    data = read_note(memory, move.path)
+    return Draft(
+        id="",
+        form="move",
+        category=move.category,
+        policy=waiting_policy(find_policy(memory.config, move.category, is_own=True)),
+        reason=move.reason,
+        made=memory.moment().isoformat(timespec="seconds"),
+        trust="agent",
+        target=move.path,
+        to=move.to,
+        base=None if data is None else files.digest(data),
+    )
+
+
+def _preview(memory: Memory, planned: CondensePlan) -> CondenseResult:
+    edits, drafts = _sort_by_policy(memory, planned)
+    return CondenseResult(edits=tuple(edits), drafts=tuple(drafts))
+
+
+def _carry_out(
+    memory: Memory, planned: CondensePlan, transcripts_by_day: Mapping[str, Sequence[str]], *, pruned: bool
+) -> CondenseResult:
+    with files.hold_lock(memory.home.lock):
+        edits, drafts = _sort_by_policy(memory, planned)
+        write_edits(memory, edits)
+        proposed = memory.reviews.propose(drafts)
+        _keep_bases(memory, planned.rewrites, {draft.target for draft in proposed})
+        paths = [edit.path for edit in edits]
+        paths += [*map(memory.reviews.path_of, proposed), *([REVIEWED] if proposed else [])]
+        commits = _commit(memory, planned.periods, paths)
+    seen_by_period = {
+        str(period): transcripts_by_day.get(period.name, planned.rolled.get(period.name))
+        for period in planned.periods
+    }
+    memory.runs.condense(seen_by_period, memory.moment(), pruned=pruned)
+    return CondenseResult(edits=tuple(edits), drafts=tuple(proposed), commits=commits)
+
+
+def _keep_bases(memory: Memory, rewrites: Sequence[Rewrite], proposed: set[str]) -> None:
+    """Keep the base texts for a later rebase: a MEMORY.md far over its cap is in no commit."""
+    for rewrite in rewrites:
+        if rewrite.path in proposed and rewrite.old is not None:
+            memory.git.keep_blob(notes.encode(rewrite.old), rewrite.path)
+
+
+def _commit(memory: Memory, periods: Sequence[Period], paths: Sequence[str]) -> tuple[str, ...]:
+    if not paths or not memory.config.git.auto_commit:
+        return ()
+    kinds = {period.kind for period in periods}
+    frequency = "weekly" if "week" in kinds else "daily" if kinds else ""
+    subject = f"{frequency} condensation" if frequency else "pruning and archiving"
+    trailers = "".join(f"{CONDENSED}: {period}\n" for period in periods)
+    message = f"maintenance: {subject}\n\n{trailers}"
+    return memory.commit_paths(message.rstrip("\n") + "\n", list(paths)).commits

@@ -1,0 +1,457 @@
+"""Decides which chunks go into a prompt, and in which order they are tried.
+
+The gate applies to the question: if even the best chunk scores below it, nothing is returned. Otherwise
+chunks are tried in the order of their value, which is their rank score and a few adjustments:
+
+    a question among the hits lifts the turn after it, which may answer it; so does an earlier occurrence of
+    the message itself, which is not returned
+    the words of a person whom the question names, or means by "I" and "you", count more
+    so do chunks of a file with a hit that stands out
+    recent notes of the kinds that grow old count more, but only among near equals
+    personal notes count less for a technical question
+    a chunk that is only linked from a hit supports nothing and ranks below every strong hit
+
+Dropping each chunk by its own score would lose a quarter of all evidence: of two turns that answer together,
+the second often scores low. docs/context.md has the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from hashlib import sha256
+from heapq import nsmallest
+from itertools import pairwise
+from typing import NamedTuple
+from zlib import crc32
+
+from tacit.context.blocks import Block
+from tacit.context.model import Dropped
+from tacit.markdown.strip import strip_comments
+from tacit.search.index import MAX_NEIGHBOURS, PassageLocation, StoredPassage
+from tacit.search.model import Category, Hit
+from tacit.search.speaker_intent import is_asked_about, parse_speaker_roles
+from tacit.text.questions import QUESTION_MARKS
+
+# In units of the rank score: how far a chunk stands above all candidates of the question.
+_ANSWER_SHARE = 0.6  # of a question's rank score, added to the turn after it
+_MAX_ANSWER_LIFT = 4.0
+_EARLIER_ANSWER_PENALTY = 2.0  # an earlier answer to the same question ranks at most this far below the best
+_MAX_PAIR_CHARS = 600  # of a question and its answer; longer ones rank by their own words
+_SPEAKER_BONUS = 0.6
+_FILE_SHARE = 0.3  # of the best rank score in the same file
+_RECENCY_BONUS = 0.1
+_TECHNICAL_PENALTY = 1.0
+_EPSILON = 1e-6
+
+_PERSONAL_CATEGORIES: tuple[Category, ...] = ("person", "journal", "memory")
+# Half-lives as multiples of the journal's. Other categories never grow old.
+_HALF_LIVES: Mapping[Category, float] = {"journal": 1, "conversation": 4, "project": 8}
+_MIN_DUPLICATE_OVERLAP = 0.9  # share of common words from which two chunks are duplicates
+_MAX_COMPARED_WORDS = 500  # of a chunk
+_FOLLOWS_REASON = "it follows a question that was found"
+MAX_HITS_WITH_NEIGHBOURS = 60  # hits whose neighbouring turns are loaded
+
+
+class ChunkKey(NamedTuple):
+    """A turn of a transcript, or a chunk of a note."""
+
+    path: str
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankingRules:
+    question: str
+    gate: float
+    strong: float
+    half_life: float  # days, of the journal
+    today: date
+    technical: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RankedBlocks:
+    blocks: tuple[Block, ...]  # best first
+    dropped: tuple[Dropped, ...]
+    band: str  # strong | weak | none
+
+
+def rank(
+    hits: Sequence[Hit],
+    rules: RankingRules,
+    *,
+    near: Mapping[PassageLocation, Sequence[StoredPassage]],
+    given: Collection[str] = (),
+    excluded: Callable[[Hit], str] = lambda hit: "",
+) -> RankedBlocks:
+    """`near`: for hits in transcripts, all chunks of the turn and of the next. `given`: digests of chunks
+    that this session has already. `excluded`: the reason why a hit may not be used, or empty."""
+    dropped: list[Dropped] = []
+    usable = [hit for hit in hits if not _is_excluded(hit, excluded, dropped)]
+    usable, (band, code, reason) = _judge(usable, rules)
+    if band == "none":
+        return RankedBlocks((), (*dropped, *(_drop_hit(hit, code, reason) for hit in usable)), band)
+    values = _compute_values(usable, rules, near)
+    for hit in _find_repeated_questions(usable, near):
+        values.pop(chunk_key(hit), None)
+        dropped.append(_drop_hit(hit, "echo", "it asks the same and says nothing besides"))
+    units = sorted(_build_blocks(usable, values, near), key=lambda unit: (-unit.value, unit.path, unit.place))
+    blocks = tuple(_drop_duplicates(units, given, dropped))
+    if given and not any((block.score or 0.0) >= rules.gate for block in blocks):
+        # The session has the hits that passed already, and the rest alone is too weak.
+        dropped += [_drop_block(block, "gate", f"nothing new reaches {rules.gate:g}") for block in blocks]
+        return RankedBlocks((), tuple(dropped), "none")
+    return RankedBlocks(blocks, tuple(dropped), band)
+
+
+def _is_excluded(hit: Hit, excluded: Callable[[Hit], str], dropped: list[Dropped]) -> bool:
+    reason = excluded(hit)
+    if reason:
+        dropped.append(_drop_hit(hit, "excluded", reason))
+    return bool(reason)
+
+
+def _judge(hits: Sequence[Hit], rules: RankingRules) -> tuple[list[Hit], tuple[str, str, str]]:
+    """The hits to rank and the confidence band. Repeated questions count only if there is nothing else: their
+    answers are worth having then."""
+    others = [hit for hit in hits if hit.why.echo is None]
+    verdict = _find_band([hit for hit in others if not hit.why.linked], rules)
+    if verdict[0] != "none" or len(others) == len(hits):
+        return list(hits), verdict
+    repeats = [_promote_repeat(hit, hit.why.echo) for hit in hits if hit.why.echo is not None]
+    return [*repeats, *others], _find_band(repeats, rules)
+
+
+def _promote_repeat(echo: Hit, relevance: float) -> Hit:
+    """Ranked as if it were the only hit, so that the earlier answer comes first."""
+    return replace(
+        echo, score=relevance, why=replace(echo.why, standing=echo.why.standing + _EARLIER_ANSWER_PENALTY)
+    )
+
+
+def _find_repeated_questions(
+    hits: Iterable[Hit], near: Mapping[PassageLocation, Sequence[StoredPassage]]
+) -> list[Hit]:
+    """Turns that consist only of the message; a longer turn that contains it is not among them."""
+    turns = _group_by_turn(near)
+    return [hit for hit in hits if hit.why.echo is not None and len(turns.get(chunk_key(hit), ())) <= 1]
+
+
+def _find_band(hits: Sequence[Hit], rules: RankingRules) -> tuple[str, str, str]:
+    """The confidence band of the question, and a code and a reason if nothing is returned."""
+    scores = sorted((hit.score for hit in hits), reverse=True)
+    if not scores or scores[0] < rules.gate:
+        return "none", "gate", f"even the best passage is below {rules.gate:g}"
+    if scores[0] >= rules.strong:
+        return "strong", "", ""
+    if _is_supported(hits, rules):
+        return "weak", "", ""
+    return "none", "weak", f"only one passage reaches {rules.gate:g}, for its {_matched_by(hits[0])} alone"
+
+
+def _is_supported(hits: Sequence[Hit], rules: RankingRules) -> bool:
+    """Two hits pass, or one that both full text and vectors found."""
+    passing = [hit for hit in hits if hit.score >= rules.gate]
+    why = passing[0].why
+    return len(passing) > 1 or (why.lexical_rank is not None and why.vector_rank is not None)
+
+
+def _matched_by(hit: Hit) -> str:
+    return "words" if hit.why.bm25 is not None else "meaning"
+
+
+# ---------------------------------------------------------------- values
+
+
+def chunk_key(hit: Hit) -> ChunkKey:
+    return ChunkKey(hit.path, hit.turn or -hit.lines[0])
+
+
+def _compute_values(
+    hits: Sequence[Hit],
+    rules: RankingRules,
+    near: Mapping[PassageLocation, Sequence[StoredPassage]],
+) -> dict[ChunkKey, float]:
+    values: dict[ChunkKey, float] = {}
+    best: dict[str, float] = {}
+    for hit in hits:
+        values[chunk_key(hit)] = max(values.get(chunk_key(hit), hit.why.standing), hit.why.standing)
+        best[hit.path] = max(best.get(hit.path, hit.why.standing), hit.why.standing)
+    lowest = min(values.values())
+    for key, lift, _ in _find_answers(hits, near):
+        values[key] = values.get(key, lowest) + lift
+    for key, value, _ in _find_earlier_answers(hits, near):
+        values[key] = max(values.get(key, lowest), value)
+    roles, words = parse_speaker_roles(rules.question)
+    for key, speaker in _find_speakers(hits, near).items():
+        if key in values and is_asked_about(speaker, roles, words):
+            values[key] += _SPEAKER_BONUS
+    nudges = {chunk_key(hit): _compute_nudge(hit, rules) for hit in hits}
+    values = {
+        key: value + _FILE_SHARE * best[key.path] + nudges.get(key, 0.0) for key, value in values.items()
+    }
+    return _cap_linked(values, hits, rules)
+
+
+def _cap_linked(
+    values: Mapping[ChunkKey, float], hits: Iterable[Hit], rules: RankingRules
+) -> dict[ChunkKey, float]:
+    """Rank chunks that are only linked from a hit below every strong hit."""
+    linked = {chunk_key(hit) for hit in hits if hit.why.linked}
+    strong = [values[chunk_key(hit)] for hit in hits if hit.score >= rules.strong and not hit.why.linked]
+    limit = min(strong, default=float("inf")) - _EPSILON
+    return {key: min(value, limit) if key in linked else value for key, value in values.items()}
+
+
+def _find_answers(
+    hits: Iterable[Hit], near: Mapping[PassageLocation, Sequence[StoredPassage]]
+) -> Iterator[tuple[ChunkKey, float, float]]:
+    """The turn after each question among the hits, the lift it gets, and the question's score."""
+    for hit in hits:
+        if (
+            hit.why.echo is None
+            and hit.turn
+            and hit.why.standing > 0
+            and any(sign in hit.text for sign in QUESTION_MARKS)
+        ):
+            following = _following_turn(hit, near)
+            if (
+                following
+                and len(hit.text) + sum(len(stored.passage.text) for stored in following) <= _MAX_PAIR_CHARS
+            ):
+                key = ChunkKey(hit.path, following[0].passage.turn)
+                yield key, _ANSWER_SHARE * min(_MAX_ANSWER_LIFT, hit.why.standing), hit.score
+
+
+def _find_earlier_answers(
+    hits: Iterable[Hit], near: Mapping[PassageLocation, Sequence[StoredPassage]]
+) -> Iterator[tuple[ChunkKey, float, float]]:
+    """The turn after each earlier occurrence of the message, its minimum value, and the score. It is the
+    answer, however long, but may say nothing: so it ranks below the best and close to it."""
+    for hit in hits:
+        if hit.why.echo is not None and (following := _following_turn(hit, near)):
+            yield (
+                ChunkKey(hit.path, following[0].passage.turn),
+                hit.why.standing - _EARLIER_ANSWER_PENALTY,
+                hit.score,
+            )
+
+
+def _following_turn(hit: Hit, near: Mapping[PassageLocation, Sequence[StoredPassage]]) -> list[StoredPassage]:
+    return [stored for stored in near.get(_place(hit), ()) if stored.passage.turn > hit.turn]
+
+
+def _find_speakers(
+    hits: Iterable[Hit], near: Mapping[PassageLocation, Sequence[StoredPassage]]
+) -> dict[ChunkKey, str]:
+    speakers = {chunk_key(hit): hit.speaker for hit in hits if hit.turn}
+    for group in near.values():
+        for stored in group:
+            speakers.setdefault(ChunkKey(stored.path, stored.passage.turn), stored.passage.speaker)
+    return speakers
+
+
+def _compute_nudge(hit: Hit, rules: RankingRules) -> float:
+    personal = _TECHNICAL_PENALTY if rules.technical and hit.category in _PERSONAL_CATEGORIES else 0.0
+    return _RECENCY_BONUS * _freshness(hit, rules) - personal
+
+
+def _freshness(hit: Hit, rules: RankingRules) -> float:
+    """1 for today, 0 for old notes and for categories that never grow old."""
+    half_life = _HALF_LIVES.get(hit.category)
+    try:
+        age = (rules.today - date.fromisoformat(hit.day)).days
+    except ValueError:
+        return 0.0
+    return 0.0 if half_life is None or age < 0 else float(0.5 ** (age / (half_life * rules.half_life)))
+
+
+# ---------------------------------------------------------------- blocks
+
+
+def _build_blocks(
+    hits: Sequence[Hit],
+    values: Mapping[ChunkKey, float],
+    near: Mapping[PassageLocation, Sequence[StoredPassage]],
+) -> Iterator[Block]:
+    """One block for each turn and each chunk of a note. A long turn is one block, with its found chunks as
+    `pieces` to fall back to."""
+    pieces: dict[ChunkKey, list[Block]] = {}
+    for hit in hits:
+        pieces.setdefault(chunk_key(hit), []).append(_to_block(hit))
+    turns = _group_by_turn(near)
+    answer_scores = {key: score for key, _, score in _find_answers(hits, near)}
+    earlier_scores = {key: score for key, _, score in _find_earlier_answers(hits, near)}
+    for key, value in values.items():
+        found_blocks = pieces.get(key, [])
+        if key in earlier_scores:
+            found_blocks = [_mark_as_answer(block, earlier_scores[key]) for block in found_blocks]
+        whole = turns.get(key)
+        if whole is not None and len(whole) > len(found_blocks) and _is_complete(whole, found_blocks):
+            joined = _join_turn(whole, found_blocks, earlier_scores.get(key, answer_scores.get(key)))
+            yield replace(joined, value=value, pieces=tuple(found_blocks))
+        else:
+            yield from (replace(block, value=value) for block in found_blocks)
+
+
+def _is_complete(pieces: Sequence[StoredPassage], blocks: Sequence[Block]) -> bool:
+    """Whether the pieces contain all found chunks and have no gap: of a very long turn on one line the index
+    returns only both ends, and a found chunk may lie between them."""
+    if len(pieces) > MAX_NEIGHBOURS and pieces[-1].id - pieces[0].id >= len(pieces):
+        return False
+    texts = {stored.passage.text for stored in pieces}
+    return all(block.text in texts for block in blocks)
+
+
+def _mark_as_answer(block: Block, relevance: float) -> Block:
+    """An answer to an earlier occurrence of the question scores at least as high as the question."""
+    return replace(block, score=max(block.score or 0.0, relevance), reason=_FOLLOWS_REASON)
+
+
+def _group_by_turn(
+    near: Mapping[PassageLocation, Sequence[StoredPassage]],
+) -> dict[ChunkKey, list[StoredPassage]]:
+    turns: dict[ChunkKey, dict[int, StoredPassage]] = {}
+    for group in near.values():
+        for stored in group:
+            if stored.passage.turn:
+                turns.setdefault(ChunkKey(stored.path, stored.passage.turn), {})[stored.id] = stored
+    return {key: [pieces[id_] for id_ in sorted(pieces)] for key, pieces in turns.items()}
+
+
+def _join_turn(
+    pieces: Sequence[StoredPassage], blocks: Sequence[Block], fallback_score: float | None
+) -> Block:
+    first, last = pieces[0].passage, pieces[-1].passage
+    parts = [first.text]
+    for above, below in pairwise(pieces):
+        gap = below.passage.first_line - above.passage.last_line
+        parts += ["\n" * gap if gap > 0 else " ", below.passage.text]
+    text = "".join(parts)
+    source = f"{pieces[0].path}:{first.first_line}"
+    best = max(blocks, key=lambda block: block.score or 0.0, default=None)
+    return Block(
+        slot="knowledge",
+        label=f"knowledge:{source}",
+        source=source,
+        text=text,
+        reason=best.reason if best else _FOLLOWS_REASON,
+        path=pieces[0].path,
+        place=first.first_line,
+        end=last.last_line,
+        turn=first.turn,
+        day=first.day,
+        speaker=first.speaker,
+        score=best.score if best else fallback_score,
+        channels=best.channels if best else {},
+        digest=short_digest(text),
+    )
+
+
+def _to_block(hit: Hit) -> Block:
+    text = hit.text if hit.turn else strip_comments(hit.text)
+    return Block(
+        slot="knowledge",
+        label=f"knowledge:{_source(hit)}",
+        source=_source(hit),
+        text=text,
+        reason=_describe_match(hit),
+        path=hit.path,
+        place=hit.lines[0],
+        end=hit.lines[1],
+        turn=hit.turn,
+        day=hit.day,
+        speaker=hit.speaker,
+        score=hit.score,
+        channels=channel_scores(hit),
+        digest=short_digest(text),
+    )
+
+
+def _drop_duplicates(
+    units: Iterable[Block], injected: Collection[str], dropped: list[Dropped]
+) -> Iterator[Block]:
+    """Yield one block of each group of duplicates, and none that the session has already."""
+    seen: dict[int, list[frozenset[str]]] = {}
+    for block in units:
+        words = _sample_words(block.text)
+        signature = _signature(words)
+        if not words:
+            dropped.append(_drop_block(block, "empty", "nothing is written in it yet"))
+        elif block.digest in injected:
+            dropped.append(_drop_block(block, "repeated", "this session was given it already"))
+        elif any(_are_alike(words, other) for sign in signature for other in seen.get(sign, ())):
+            dropped.append(_drop_block(block, "duplicate", "another passage says the same"))
+        else:
+            for sign in signature:
+                seen.setdefault(sign, []).append(words)
+            yield block
+
+
+def _sample_words(text: str) -> frozenset[str]:
+    """The words of a text; of a long one those with the lowest checksums, so that near duplicates give the
+    same sample and very long texts are not compared word by word."""
+    words = frozenset(text.casefold().split())
+    return (
+        words
+        if len(words) <= _MAX_COMPARED_WORDS
+        else frozenset(nsmallest(_MAX_COMPARED_WORDS, words, key=_checksum))
+    )
+
+
+def _checksum(word: str) -> int:
+    return crc32(word.encode("utf-8", "surrogatepass"))
+
+
+def _signature(words: Collection[str]) -> tuple[int, ...]:
+    """Two checksums that near duplicates have in common, so that not all pairs must be compared. It misses
+    one in a hundred of the pairs that are just similar enough."""
+    sums = [_checksum(word) for word in words]
+    return (min(sums), max(sums)) if sums else ()
+
+
+def _are_alike(first: frozenset[str], other: frozenset[str]) -> bool:
+    return len(first & other) >= _MIN_DUPLICATE_OVERLAP * len(first | other)
+
+
+def short_digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def channel_scores(hit: Hit) -> dict[str, float]:
+    why = hit.why
+    scores = {"lexical": why.lexical, "vector": why.vector, **dict(why.boosts)}
+    measured = {"bm25": why.bm25, "cosine": why.cosine, "rerank": why.rerank}
+    scores |= {name: value for name, value in measured.items() if value is not None}
+    return {name: round(value, 4) for name, value in scores.items() if value}
+
+
+def _describe_match(hit: Hit) -> str:
+    why = hit.why
+    sides = [
+        *(["words"] if why.bm25 is not None else []),
+        *(["meaning"] if why.vector_rank else []),
+        *(name for name, _ in why.boosts),
+    ]
+    return " + ".join(sides) or "near to what was asked"
+
+
+def _place(hit: Hit) -> PassageLocation:
+    return (hit.path, hit.lines[0])
+
+
+def _source(hit: Hit) -> str:
+    return f"{hit.path}:{hit.lines[0]}"
+
+
+def _drop_hit(hit: Hit, code: str, reason: str) -> Dropped:
+    source = _source(hit)
+    return Dropped(
+        f"knowledge:{source}", "knowledge", source, code, reason, None, hit.score, channel_scores(hit)
+    )
+
+
+def _drop_block(block: Block, code: str, reason: str) -> Dropped:
+    return Dropped(block.label, "knowledge", block.source, code, reason, None, block.score, block.channels)

@@ -1,0 +1,18 @@
+"""A problem in a user's text or home, as a value to show instead of an exception."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    where: str
+    what: str
+    todo: str = ""
+    line: int | None = None
+    level: str = "error"  # error | warning
+
+    def __str__(self) -> str:
+        place = self.where if self.line is None else f"{self.where}:{self.line}"
+        return f"{place}: {self.what}" + (f" {self.todo}" if self.todo else "")

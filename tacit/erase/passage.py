@@ -1,0 +1,215 @@
+"""Forget a text, wherever it occurs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+from tacit.erase.spellings import PLACEHOLDER_WORD, TextEraser
+from tacit.erase.target import (
+    HEAD_BYTES,
+    Erasure,
+    Mentions,
+    is_reserved,
+    is_transcript,
+    iterate_numbered,
+    map_text,
+)
+from tacit.erase.transcript import CountTokens, choose_path, redact, slug_of
+from tacit.git import lfs
+from tacit.home import files
+from tacit.markdown import notes
+
+_TRAILER = re.compile(rb"^Session: (.*?)\r?$", re.MULTILINE)
+
+
+class TextErasure(Erasure):
+    kind = "passage"
+
+    def __init__(self, text: str, *, lines: bool, under: str, count: CountTokens) -> None:
+        super().__init__()
+        self.words = TextEraser(text)
+        self.secret = f"{self.words.text}\0{under}"
+        self._lines, self._under, self._count = lines, under, count
+        self._large_digests: set[str] = set()  # objects of git-lfs that contain it
+        self._holding_paths: set[str] = set()  # files that contain it
+        self._taken_names: dict[str, set[str]] = {}  # names next to each file to rename
+        self._new_names: dict[str, str] = {}  # of these files
+        self._sessions_by_path: dict[
+            str, tuple[object, ...]
+        ] = {}  # session identity, by the new path of its transcript
+
+    # ------------------------------------------------------------ learning
+
+    def learn(self, path: str, data: bytes) -> None:
+        """The name of a transcript contains words from its text, and other files may mention it."""
+        if self._under:
+            return
+        self._holding_paths.add(path)
+        if is_transcript(path) and self.words.are_in(data):
+            self._learn_transcript(path, data)
+
+    def _learn_transcript(self, path: str, data: bytes) -> None:
+        after = self._redact(path, data)
+        new = self._find_free_path(choose_path(path, data, after, self.words), path, data)
+        old_slug, new_slug = (slug_of(side, path) for side in (data, after))
+        if old_slug != new_slug:
+            self.mentions.names[path] = new_slug
+        if new != path:
+            self.mentions.add(path, new)
+
+    def _find_free_path(self, new: str, path: str, data: bytes) -> str:
+        """Two transcripts that differ only in the forgotten text must not get the same path."""
+        identity = _session_identity(path, data)
+        known_path = self.mentions.paths.get(path)
+        return known_path or next(
+            name
+            for name in iterate_numbered(new)
+            if self._sessions_by_path.setdefault(name, identity) == identity
+        )
+
+    def learn_names(self, folder: str, names: Collection[str]) -> None:
+        if self._under:
+            return
+        for name in names:
+            if self.words.renamed(name) != name and not is_reserved(folder + name):
+                self._taken_names.setdefault(folder + name, set()).update(names)
+
+    def learn_large(self, data: bytes) -> bool:
+        if self.words.are_in(data):
+            self._large_digests.add(files.digest(data))
+            return True
+        return False
+
+    def settle(self) -> None:
+        """Two files that differ only in the forgotten text must not get the same name."""
+        for path in sorted(self._taken_names):
+            folder, slash, name = path.rpartition("/")
+            others = {other: f"{folder}{slash}{other}" for other in self._taken_names[path] if other != name}
+            taken = {self._new_names.get(sibling, other) for other, sibling in others.items()}
+            self._new_names[path] = next(
+                new for new in iterate_numbered(self.words.renamed(name)) if new not in taken
+            )
+        for path in sorted({*self._taken_names, *self._holding_paths}):
+            if (new := self.path(path)) != path:
+                self.mentions.add(path, new)
+
+    # ------------------------------------------------------------ queries
+
+    def may_change(self, path: str) -> bool:
+        return not self._under or path == self._under or path.startswith(f"{self._under}/")
+
+    def holds(self, data: bytes) -> bool:
+        return self.words.are_in(data) or self.mentions.are_in(data) or self._is_erased_pointer(data)
+
+    def _is_erased_pointer(self, data: bytes) -> bool:
+        """Whether this is the pointer of a git-lfs object that contains it."""
+        if not self._large_digests or not lfs.is_pointer(data):
+            return False
+        match = re.search(rb"oid sha256:([0-9a-f]{64})", data)
+        return match is not None and match[1].decode() in self._large_digests
+
+    def spans(self, data: bytes) -> Iterator[tuple[int, int]]:
+        return self.words.spans(data)
+
+    def is_like(self, path: str, data: bytes) -> bool:
+        return self.words.are_like(path, data)
+
+    def is_named(self, name: str) -> bool:
+        return not self._under and self.words.are_in(notes.encode(name))
+
+    def spellings(self, data: bytes) -> Iterator[str]:
+        spellings = self.words.spellings(data)
+        return (
+            spelling for spelling in spellings if self._under or not self.words.are_in(notes.encode(spelling))
+        )
+
+    def may_be_in_log(self, data: bytes) -> bool:
+        return not self._under and (
+            self.words.may_begin_in(data)
+            or self.holds(data)
+            or any(notes.encode(path) in data for path in self._holding_paths)
+        )
+
+    # ------------------------------------------------------------ erasing
+
+    def path(self, path: str) -> str:
+        if self._under:
+            return path
+        if is_transcript(path) and (new_path := self.mentions.paths.get(path)):
+            return new_path
+        if self.words.renamed(path) == path:
+            return path
+        folder, slash, name = path.rpartition("/")
+        if is_reserved(path):
+            return f"{self.path(folder)}{slash}{name}"
+        return f"{self.path(folder)}{slash}{self._new_names.get(path) or self.words.renamed(name)}"
+
+    def ref(self, name: str) -> str:
+        """Keeps the first two parts, such as refs/heads, which git needs."""
+        first, kind, *rest = name.split("/")
+        return name if self._under else "/".join([first, kind, *map(self.words.renamed, rest)])
+
+    def person(self, name: str) -> str:
+        return name if self._under else self.words.renamed(name)
+
+    def file(self, path: str, data: bytes) -> bytes | None:
+        if not self.may_change(path):
+            return data
+        if self._is_erased_pointer(data):
+            return None
+        if not is_transcript(path):
+            return self.words.without(path, self.mentions.replaced(data), lines=self._lines)
+        new = self._redact(path, data) if self.holds(data) else data
+        self.mentions.add_digest(data, new)
+        return new
+
+    def _redact(self, path: str, data: bytes) -> bytes:
+        return redact(data, path, self._erase, turns=self._lines, count=self._count)
+
+    def _erase(self, text: str, placeholder: str) -> str:
+        return self.words.erased_text(self.mentions.replaced_text(text), placeholder)
+
+    def message(self, data: bytes) -> bytes:
+        if self._under:
+            return self.mentions.replaced(data)
+        return self.words.erased(_rename_subject(data, self.mentions))
+
+    def text(self, data: bytes) -> bytes:
+        return data if self._under else self.words.erased(self.mentions.replaced(data), "")
+
+    def line(self, value: object, by: str) -> object:
+        if self._under:
+            return value
+        return map_text(self._drop_hashes(value), lambda text: self._erase_logged(text, by))
+
+    def _erase_logged(self, text: str, placeholder: str) -> str:
+        return self.words.erased_log(self.mentions.replaced_text(text), placeholder)
+
+    def _drop_hashes(self, value: object) -> object:
+        """With the rest of a message and its hash, a short text could be guessed by trial."""
+        if isinstance(value, list):
+            return [self._drop_hashes(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        new = {key: self._drop_hashes(item) for key, item in value.items()}
+        message, source = str(value.get("message", "")), str(value.get("source", ""))
+        if value.get("message_hash") and self._erase_logged(message, PLACEHOLDER_WORD) != message:
+            new["message_hash"] = ""
+        if value.get("digest") and source.partition(":")[0] in self._holding_paths:
+            new["digest"] = ""
+        return new
+
+
+def _rename_subject(data: bytes, mentions: Mentions) -> bytes:
+    """The subject `conversation: name` contains the name of the transcript."""
+    match = _TRAILER.search(data)
+    new = mentions.names.get(notes.decode(match[1])) if match else None
+    if new and data.startswith(b"conversation: "):
+        data = b"conversation: " + new.encode() + data[data.find(b"\n") :]
+    return mentions.replaced(data)
+
+
+def _session_identity(path: str, data: bytes) -> tuple[object, ...]:
+    fields = notes.parse(notes.decode(data[:HEAD_BYTES]), path).fields
+    return path.rpartition("/")[0], fields.get("session_id"), fields.get("started"), fields.get("continues")

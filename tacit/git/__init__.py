@@ -1,0 +1,1 @@
+"""Everything that runs git: commits, history, refs, hooks, repair."""

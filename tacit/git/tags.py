@@ -1,0 +1,122 @@
+"""Names for moments: memory/daily, memory/weekly, memory/milestone, memory/before, memory/extract."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from tacit.diagnostics import Problem
+from tacit.errors import GitError, UsageError
+from tacit.git.repository import Git
+from tacit.git.work_marker import GitWork
+from tacit.home import files
+from tacit.home.layout import Home
+from tacit.home.paths import path_problem
+
+SNAPSHOT_KINDS = ("milestone", "before", "extract")
+_SIDE_BRANCHES = ("explore/", "extract/")
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    name: str
+    commit: str
+    when: datetime
+    subject: str
+    annotated: bool = False
+
+
+def list_tags(git: Git) -> list[Tag]:
+    form = "%(refname)%00%(objectname)%00%(*objectname)%00%(creatordate:iso-strict)%00%(contents:subject)"
+    out = git.run("for-each-ref", "--sort=creatordate", f"--format={form}", "refs/tags/memory/")
+    result = []
+    for line in out.decode("utf-8", "replace").split("\n")[:-1]:
+        name, target, peeled, when, subject = line.split("\0")
+        if when:  # otherwise the tag names no commit
+            short = name.removeprefix("refs/tags/")
+            result.append(Tag(short, peeled or target, datetime.fromisoformat(when), subject, bool(peeled)))
+    return result
+
+
+def tag_periods(
+    git: Git, now: datetime, *, daily: bool, weekly: bool, skipped: list[Problem] | None = None
+) -> list[str]:
+    """Tag each day and ISO week that has commits, at its last commit. Today's tag moves until the day is
+    over; a week is tagged on its Sunday. Missed days and one missed week are caught up. Tags that git cannot
+    create are added to `skipped` with the reason."""
+    names: list[str] = []
+    if (git.branch() or "").startswith(_SIDE_BRANCHES):
+        return names  # experiments are not part of the day
+    tags_by_name = {tag.name: tag for tag in list_tags(git)}
+    periods = [*(_days(now) if daily else ()), *(_weeks(now) if weekly else ())]
+    commits = _commits_since(git, min((begin for _, begin, _ in periods), default=now))
+    for name, begin, end in periods:
+        commit = next((commit for commit, when in commits if begin <= when < end), None)
+        current = tags_by_name.get(name)
+        if commit and _may_move(git, current, commit):
+            try:
+                git.set_ref(f"refs/tags/{name}", commit, old=current.commit if current else None)
+                names.append(name)
+            except GitError as error:
+                _report_skipped(name, error, skipped)
+    return names
+
+
+def _report_skipped(name: str, error: GitError, skipped: list[Problem] | None) -> None:
+    """A user's tag named `memory` or `memory/daily` is in the way of a folder that git needs. That must not
+    stop the other tags or later work."""
+    if skipped is not None:
+        advice = "A tag of yours may be in its way; rename that with: git tag"
+        skipped.append(Problem(name, f"could not be tagged: {error.detail.strip()}", advice, level="warning"))
+
+
+def _may_move(git: Git, current: Tag | None, commit: str) -> bool:
+    """A tag only moves forward, and never if it was made by hand."""
+    if current is None or current.annotated:
+        return current is None
+    return current.commit != commit and git.is_ancestor(current.commit, commit)
+
+
+def _days(now: datetime) -> list[tuple[str, datetime, datetime]]:
+    days = [_midnight(now) - timedelta(days=back) for back in range(7, -1, -1)]
+    return [(f"memory/daily/{day:%Y-%m-%d}", day, day + timedelta(days=1)) for day in days]
+
+
+def _weeks(now: datetime) -> list[tuple[str, datetime, datetime]]:
+    monday = _midnight(now) - timedelta(days=now.weekday())
+    mondays = [monday - timedelta(days=7), *([monday] if now.weekday() == 6 else [])]
+    return [(f"memory/weekly/{day:%G-W%V}", day, day + timedelta(days=7)) for day in mondays]
+
+
+def _midnight(now: datetime) -> datetime:
+    return now.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _commits_since(git: Git, begin: datetime) -> list[tuple[str, datetime]]:
+    """Newest first, without commits that were merged in."""
+    since = f"--since=@{max(0, int(begin.timestamp()))} +0000"
+    out = git.run("rev-list", "--first-parent", "--timestamp", since, "HEAD")
+    rows = [line.split() for line in out.decode().splitlines()]
+    return [(name, datetime.fromtimestamp(int(when), begin.tzinfo)) for when, name in rows]
+
+
+def create_snapshot(git: Git, name: str, kind: str = "milestone") -> str:
+    """Tag the current state. Refuses names that are taken or invalid in git. Takes the home's lock."""
+    if kind not in SNAPSHOT_KINDS:
+        raise UsageError(f"{kind!r} is not a kind of snapshot. Use one of: {', '.join(SNAPSHOT_KINDS)}.")
+    tag = f"memory/{kind}/{name}"
+    ref = f"refs/tags/{tag}"
+    if path_problem(name) or git.attempt("check-ref-format", ref).returncode:
+        raise UsageError(
+            f"{name[:60]!r} cannot be part of a tag. Use a few letters, digits, dots and hyphens."
+        )
+    home = Home(git.root)
+    with files.hold_lock(home.lock):
+        head = git.head()
+        if head is None:
+            raise UsageError("There is no commit yet to take a snapshot of. Run: tacit run commit")
+        if git.resolve(ref):
+            raise UsageError(f"{tag} exists already. Choose another name; snapshots do not move.")
+        with GitWork(home, git).writing({}):
+            git.set_ref(ref, head)
+    return tag

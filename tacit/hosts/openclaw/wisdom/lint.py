@@ -1,0 +1,190 @@
+"""Checks a wisdom section and the SOUL.md around it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from tacit.diagnostics import Problem
+from tacit.hosts.openclaw.wisdom.section import (
+    LEVEL,
+    MANDATORY,
+    TITLE,
+    Wisdom,
+    WisdomEntry,
+    is_mandatory,
+    parse,
+)
+from tacit.hosts.openclaw.wisdom.themes import MIN_LESSONS
+from tacit.markdown.sections import find_sections
+from tacit.text import tokens
+
+MAX_WORDS = 15
+MAX_ENTRIES = 15
+MAX_TOKENS = 150  # of the section
+MAX_NAME_WORDS = 8
+MAX_SOUL_TOKENS = 250  # default; the config may differ
+_WARN_RATIO = 0.8  # of the limit of SOUL.md
+FORBIDDEN_FILE = "WISDOM.md"
+
+_ENDINGS = (
+    "md|markdown|txt|py|sh|js|mjs|ts|tsx|json|jsonl|ya?ml|toml|ini|cfg|conf|env|log|db|sqlite|csv|html?|css|"
+    "pdf|png|jpe?g|svg|mp[34]|wav|zip|gz|tar|lock|service|plist|rs|go|rb|java|c|h|cpp|sql|xml"
+)
+_MODELS = (
+    r"gpt-?\d|gpt-?oss|chatgpt|claude|sonnet|opus|haiku|gemini|gemma|llama|qwen|mi[sx]tral|deepseek|nomic|"
+    r"grok|whisper|phi-?\d|kimi|glm-?\d|minimax|codestral|elevenlabs|o[134]-(?:mini|pro)"
+)
+# In this order: the first match names the kind.
+_DETAILS: Mapping[str, re.Pattern[str]] = {
+    name: re.compile(pattern, re.IGNORECASE if lower else 0)
+    for name, lower, pattern in (
+        ("code", False, r"`[^`]*`|\b\w+\(\)|\$\{?\w+\}?"),
+        ("an address", True, r"\b[a-z][a-z0-9+.-]*://\S+|\b\d{1,3}(?:\.\d{1,3}){3}\b|\blocalhost\b"),
+        ("a path", False,
+         r"(?<![\w.])(?:~|\.{1,2})?/[\w.-]+(?:/[\w.-]*)*|\b[A-Za-z]:\\\S+|\b[\w.-]+/[\w.-]+/[\w./-]*"),
+        ("a file name", True,
+         rf"(?<![\w.])[\w-]+\.(?:{_ENDINGS})\b|(?<![\w.])\.(?:env|git|bashrc|zshrc)\w*\b"),
+        ("a model's name", True, rf"\b(?:{_MODELS})[\w.:-]*|\b[a-z][\w.-]*:\d+(?:\.\d+)?b\b"),
+        ("a port", True, r"\bports?\s+\d{2,5}\b|(?<=:)\d{2,5}\b"),
+        ("a version", True,
+         r"\bv\d+(?:\.\d+)*\b|\b\d+\.\d+(?:\.\d+)+\b|(?<=\bversion )\d[\w.]*|\b[a-z]+ \d+\.\d+\b"),
+        ("an option", False, r"(?<!\S)--?[A-Za-z][\w-]*"),
+        ("a name from code", False, r"\b[A-Za-z]+_\w+\b|\b[a-z]+[A-Z]\w*\b"),
+        ("a number", False, r"\b\d{3,}\b(?!\s*%)"),
+    )
+}  # fmt: skip
+
+
+def find_details(text: str) -> list[tuple[str, str]]:
+    """Details that would be wrong tomorrow or elsewhere: their kind and their words."""
+    matches: list[tuple[str, str]] = []
+    taken: list[tuple[int, int]] = []
+    for kind, pattern in _DETAILS.items():
+        for match in pattern.finditer(text):
+            if not any(start < match.end() and match.start() < end for start, end in taken):
+                taken.append(match.span())
+                matches.append((kind, match[0].strip()))
+    return matches
+
+
+def entry_problems(entry: WisdomEntry, where: str, covered: int | None) -> Iterator[Problem]:
+    """Problems of one entry. `covered`: the number of lessons behind it; None: unknown."""
+    if is_mandatory(entry):  # it covers no lesson and names two files
+        return
+    label = f"“{entry.name}”"
+    line = entry.line or None
+    if not entry.text:
+        yield Problem(where, f"{label} says nothing.", "Add its sentence, or remove it.", line)
+    if not entry.name.endswith((".", "!", "?", "。")):
+        yield Problem(
+            where, f"{label} does not end with a full stop.", "Write **Name.** and the sentence.", line
+        )
+    if len(entry.name.split()) > MAX_NAME_WORDS:
+        yield Problem(where, f"{label} is a long name.", "A few words are enough.", line, "warning")
+    count = len(entry.text.split())
+    if count > MAX_WORDS:
+        message = f"{label} has {count} words; {MAX_WORDS} is the most."
+        yield Problem(where, message, f"Take {count - MAX_WORDS} out.", line)
+    for kind, words in find_details(f"{entry.name} {entry.text}"):
+        message = f"{label} names {kind}: {words}."
+        yield Problem(where, message, "Say what holds elsewhere too; the raw lesson keeps the detail.", line)
+    if covered is not None and covered < MIN_LESSONS:
+        message = f"{label} covers {covered} of the {MIN_LESSONS} lessons that an entry must cover."
+        yield Problem(where, message, "Make it broader, or remove it. The lessons stay where they are.", line)
+
+
+def section_problems(
+    section: str, where: str, covers: Mapping[str, int] | None, first: int = 1
+) -> list[Problem]:
+    """`covers`: the number of lessons by entry name; None: unknown."""
+    wisdom = parse(section, first)
+    diagnostics = list(_check_form(wisdom, where, first))
+    for entry in wisdom.entries:
+        diagnostics += entry_problems(entry, where, None if covers is None else covers.get(entry.name, 0))
+    if not any(map(is_mandatory, wisdom.entries)):
+        diagnostics.append(
+            Problem(
+                where, "The entry that sends the agent to its memory is missing.", f"Add: {MANDATORY.written}"
+            )
+        )
+    return [*diagnostics, *_check_size(section, wisdom, where, first)]
+
+
+def _check_form(wisdom: Wisdom, source: str, first: int) -> Iterator[Problem]:
+    if wisdom.header_line is None or wisdom.day is None:
+        todo = "Add: _Last compressed: YYYY-MM-DD | Source lessons: N_"
+        yield Problem(source, "The line that says when it was compressed is missing.", todo, first)
+    for number, text in wisdom.stray:
+        message = f"This is no entry: {text[:60]}"
+        yield Problem(source, message, "Write **Pattern name.** Wisdom in at most 15 words.", number)
+    names = [entry.name for entry in wisdom.entries]
+    for entry in wisdom.entries:
+        if names.index(entry.name) != wisdom.entries.index(entry):
+            yield Problem(source, f"“{entry.name}” is there twice.", "Keep one.", entry.line)
+
+
+def _check_size(section: str, wisdom: Wisdom, source: str, first: int) -> Iterator[Problem]:
+    if len(wisdom.entries) > MAX_ENTRIES:
+        message = f"There are {len(wisdom.entries)} entries; {MAX_ENTRIES} is the most."
+        yield Problem(source, message, "Join some, or remove those that cover the fewest lessons.", first)
+    size = tokens.count(section.strip())
+    if size > MAX_TOKENS:
+        yield Problem(
+            source,
+            f"The section has {size} tokens; {MAX_TOKENS} is the most.",
+            f"What does not fit: {', '.join(_find_excess(section, wisdom))}.",
+            first,
+        )
+
+
+def _find_excess(section: str, wisdom: Wisdom) -> list[str]:
+    """The last entries, as many as have to go, without the mandatory one."""
+    remaining, names = section.strip(), list[str]()
+    for entry in reversed(wisdom.entries):
+        if tokens.count(remaining) <= MAX_TOKENS:
+            break
+        if not is_mandatory(entry):
+            remaining = "\n".join(line for line in remaining.splitlines() if f"**{entry.name}**" not in line)
+            names.append(f"“{entry.name}”")
+    return names[::-1] or ["what is not an entry"]
+
+
+# SOUL.md around it
+
+
+def soul_problems(
+    soul: str, where: str, most: int = MAX_SOUL_TOKENS, covers: Mapping[str, int] | None = None
+) -> list[Problem]:
+    """Checks the section in its place and the size of the whole file."""
+    wisdom_sections = find_sections(soul, TITLE, LEVEL)
+    problems = list(size_problems(soul, where, most))
+    if not wisdom_sections:
+        todo = "Make one: tacit wisdom draft"
+        return [*problems, Problem(where, f"There is no `## {TITLE}` section.", todo, level="warning")]
+    if len(wisdom_sections) > 1:
+        message = (
+            f"There are {len(wisdom_sections)} `## {TITLE}` sections, so nobody can tell which one counts."
+        )
+        return [*problems, Problem(where, message, "Join them by hand.", wisdom_sections[1].line)]
+    return [
+        *problems,
+        *section_problems(wisdom_sections[0].text(soul), where, covers, wisdom_sections[0].line),
+    ]
+
+
+def size_problems(soul: str, where: str, most: int = MAX_SOUL_TOKENS) -> Iterator[Problem]:
+    size, target = tokens.count(soul), int(most * _WARN_RATIO)
+    if size > most:
+        todo = "Shorten it: tacit openclaw compress-soul; or raise openclaw.soul_max_tokens."
+        yield Problem(where, f"It would have {size} tokens; {most} is the most, {target} the aim.", todo)
+    elif size > target:
+        yield Problem(where, f"It has {size} tokens; {target} is the aim, {most} the most.", level="warning")
+
+
+def root_problems(names: Iterable[str]) -> Iterator[Problem]:
+    """Checks the files in the root: wisdom belongs in SOUL.md and nowhere else."""
+    for name in sorted(names):
+        if name.casefold() == FORBIDDEN_FILE.casefold():
+            message = "Wisdom has no file of its own: it is a section of SOUL.md, which every session loads."
+            yield Problem(name, message, "Move what is in it to SOUL.md's `## Wisdom` and delete the file.")

@@ -1,0 +1,214 @@
+"""The life of a draft: proposed, checked, approved, promoted, undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from tacit.diagnostics import Problem
+from tacit.errors import ChangedOnDisk, DraftRefused, StoreError, UsageError
+from tacit.home.files import digest
+from tacit.hosts.openclaw import memory_summary as summaries
+from tacit.hosts.openclaw import soul, tools
+from tacit.hosts.openclaw.wisdom import lint
+from tacit.hosts.openclaw.wisdom.section import LEVEL, TITLE, parse_coverage
+from tacit.hosts.openclaw.workspace.layout import AGENTS, QUEUE, SOUL, TOOLS, AgentWorkspace
+from tacit.markdown.notes import decode, encode
+from tacit.markdown.sections import find_sections, replace_section
+from tacit.review.file_drafts_model import Artefact, Event
+from tacit.review.reviewer_notes import check_off, request_review, split_notes
+
+
+class ProposedDraft(NamedTuple):
+    artefact: Artefact
+    event: Event
+    kept: str  # path of a draft that somebody had edited; empty: there was none
+    unflagged: str  # why the day's queue does not mention it; empty: it does
+    problems: list[Problem]
+
+
+# Proposing
+
+
+def propose(
+    workspace: AgentWorkspace, artefact: Artefact, draft: str, target: str | None, notes: Mapping[str, Any]
+) -> ProposedDraft:
+    """`target`: the text that the draft was made from; None if there was no such file."""
+    base = None if target is None else digest(encode(target))
+    event, kept_path = workspace.drafts.propose(artefact, encode(draft), base, notes)
+    unflagged = _flag_review(workspace, artefact, event)
+    return ProposedDraft(artefact, event, kept_path, unflagged, find_problems(workspace, artefact, draft))
+
+
+def propose_as_is(workspace: AgentWorkspace, artefact: Artefact) -> ProposedDraft:
+    """Proposes the existing draft again, for the target as it is now."""
+    draft = _read_draft(workspace, artefact)
+    last = [event for event in workspace.drafts.events(artefact) if event.what == "drafted"]
+    return propose(
+        workspace, artefact, draft, workspace.read(artefact.target), last[-1].notes if last else {}
+    )
+
+
+def _read_draft(workspace: AgentWorkspace, artefact: Artefact) -> str:
+    text = workspace.drafts.text(artefact)
+    if text is None:
+        raise UsageError(f"There is no {artefact.draft}. Make one: {workspace.advice(artefact).draft}")
+    return decode(text)
+
+
+# Checking
+
+
+class _Draft(NamedTuple):
+    workspace: AgentWorkspace
+    where: str
+    text: str  # what would be promoted
+    notes: str  # for the reviewer
+    promoting: bool
+
+
+def find_problems(
+    workspace: AgentWorkspace, artefact: Artefact, draft: str, *, promoting: bool = False
+) -> list[Problem]:
+    """Problems of a draft. A SOUL.md that is too long does not prevent approving a section: the section may
+    reach it through a shorter SOUL.md."""
+    text, notes = split_notes(draft)
+    problems = _CHECKS[artefact.name](_Draft(workspace, artefact.draft, text, notes, promoting))
+    return [*problems, *lint.root_problems(workspace.names())]
+
+
+def _check_wisdom(draft: _Draft) -> list[Problem]:
+    text, present = draft.text, draft.workspace.read(SOUL) or ""
+    problems = lint.section_problems(text.strip(), draft.where, parse_coverage(draft.notes))
+    if len(find_sections(text, TITLE, LEVEL)) != 1 or not text.lstrip().startswith("## "):
+        message = "A wisdom draft is one `## Wisdom` section and nothing else."
+        problems.append(Problem(draft.where, message, "Leave the section and remove the rest."))
+    if len(find_sections(present, TITLE, LEVEL)) > 1:
+        message = "There are several `## Wisdom` sections, so nobody can tell which one to replace."
+        problems.append(Problem(SOUL, message, "Join them by hand, then draft anew."))
+    max_tokens = draft.workspace.config.openclaw.soul_max_tokens
+    sizes = lint.size_problems(replace_section(present, TITLE, LEVEL, text), f"{SOUL} with it", max_tokens)
+    return [
+        *problems,
+        *(problem if draft.promoting else replace(problem, level="warning") for problem in sizes),
+    ]
+
+
+def _check_soul(draft: _Draft) -> list[Problem]:
+    workspace = draft.workspace
+    problems = soul.find_problems(draft.text, draft.where, workspace.config.openclaw.soul_max_tokens)
+    agents = workspace.read(AGENTS) or ""
+    for title in soul.find_lost_sections(workspace.read(SOUL) or "", draft.text, agents):
+        message = f"“{title}” would stand neither in {SOUL} nor in {AGENTS}."
+        todo = f"Promote the draft for {AGENTS} first, if it is still wanted: tacit openclaw promote agents"
+        problems.append(Problem(draft.where, message, todo, level="warning"))
+    return problems
+
+
+def _check_lines(draft: _Draft) -> list[Problem]:
+    """SOUL.md with one more sentence: everything else has to stay."""
+    present = draft.workspace.read(SOUL) or ""
+    draft_lines = {line.strip() for line in draft.text.splitlines()}
+    missing = [line for line in present.splitlines() if line.strip() and line.strip() not in draft_lines]
+    todo = "This draft only adds. To leave something out: tacit openclaw compress-soul"
+    problems = [Problem(draft.where, f"It lacks: {line.strip()}", todo) for line in missing]
+    sizes = lint.size_problems(draft.text, draft.where, draft.workspace.config.openclaw.soul_max_tokens)
+    return [*problems, *(replace(problem, level="warning") for problem in sizes)]
+
+
+def _check_tools(draft: _Draft) -> list[Problem]:
+    return tools.find_problems(draft.text, draft.where, draft.workspace.read(TOOLS))
+
+
+def _check_agents(draft: _Draft) -> list[Problem]:
+    return [] if draft.text.strip() else [Problem(draft.where, "It is empty.", "Draft it anew.")]
+
+
+def _check_summary(draft: _Draft) -> list[Problem]:
+    count = summaries.count_entries(draft.text)
+    if count <= summaries.MAX_ENTRIES:
+        return []
+    message = f"It has {count} entries; {summaries.MAX_ENTRIES} is the most."
+    return [Problem(draft.where, message, "Take the older ones out. MEMORY.md keeps them.")]
+
+
+_CHECKS = {
+    "wisdom": _check_wisdom,
+    "soul": _check_soul,
+    "lines": _check_lines,
+    "tools": _check_tools,
+    "agents": _check_agents,
+    "summary": _check_summary,
+}
+
+
+# Approving, promoting, undoing
+
+
+def approve(workspace: AgentWorkspace, artefact: Artefact, by: str) -> Event:
+    draft = _read_draft(workspace, artefact)
+    _refuse_errors(find_problems(workspace, artefact, draft), "approved")
+    allowed, advice = workspace.allowed(artefact), workspace.advice(artefact)
+    return workspace.drafts.approve(
+        artefact, by, allowed, advice, {"covers": parse_coverage(split_notes(draft)[1])}
+    )
+
+
+def promote(workspace: AgentWorkspace, artefact: Artefact, by: str) -> Event:
+    def merge_draft(old: bytes | None, draft: bytes) -> bytes:
+        text = decode(draft)
+        _refuse_errors(find_problems(workspace, artefact, text, promoting=True), "promoted")
+        body = split_notes(text)[0]
+        before = "" if old is None else decode(old)
+        return encode(replace_section(before, TITLE, LEVEL, body) if artefact.name == "wisdom" else body)
+
+    allowed, advice = workspace.allowed(artefact), workspace.advice(artefact)
+    event = workspace.drafts.promote(artefact, by, allowed, advice, merge_draft)
+    with suppress(OSError, StoreError):  # the queue keeps its line; the promotion is done
+        _rewrite_queue(workspace, lambda queue: check_off(queue, artefact.draft), create=False)
+    return event
+
+
+def undo(workspace: AgentWorkspace, artefact: Artefact, by: str) -> Event:
+    return workspace.drafts.undo(artefact, by)
+
+
+def _refuse_errors(problems: Iterable[Problem], action: str) -> None:
+    errors = [problem for problem in problems if problem.level == "error"]
+    if errors:
+        details = "\n".join(f"  {problem}" for problem in errors)
+        raise DraftRefused(
+            f"It cannot be {action} as it is:\n{details}\nChange the draft, or the file that is named."
+        )
+
+
+# The day's queue
+
+
+def _flag_review(workspace: AgentWorkspace, artefact: Artefact, event: Event) -> str:
+    """Empty, or why the day's queue does not mention the draft, which exists all the same."""
+    note = f"(for {artefact.target}, {event.at[:10]}). Approve it: {workspace.advice(artefact).approve}"
+    try:
+        _rewrite_queue(workspace, lambda queue: request_review(queue, artefact.draft, note), create=True)
+    except (OSError, StoreError) as error:
+        return f"{QUEUE} does not ask for the review: {error}"
+    return ""
+
+
+def _rewrite_queue(workspace: AgentWorkspace, change: Callable[[str], str], *, create: bool) -> None:
+    """Tries twice, in case somebody writes at the same moment."""
+    for is_last in (False, True):
+        old = workspace.read(QUEUE)
+        if old is None and not create:
+            return
+        new = change(old or "")
+        try:
+            if new != old:
+                base = None if old is None else digest(encode(old))
+                workspace.tree.write(QUEUE, encode(new), base, workspace.tree.mode(QUEUE))
+            return
+        except ChangedOnDisk:
+            if is_last:
+                raise

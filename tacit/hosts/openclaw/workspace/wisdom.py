@@ -1,0 +1,231 @@
+"""The wisdom of one workspace: reading its lessons, drafting the section, checking it, and whether a run is
+due."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import date, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from tacit.diagnostics import Problem
+from tacit.errors import StoreError
+from tacit.home.conflicts import NoteTree
+from tacit.home.files import Tree
+from tacit.hosts.openclaw.wisdom import lint
+from tacit.hosts.openclaw.wisdom.compress import CompressedWisdom, compress
+from tacit.hosts.openclaw.wisdom.lessons import (
+    OPERATIONAL,
+    Kind,
+    Lesson,
+    LessonSource,
+    collect_lessons,
+    has_lesson_sections,
+    read_lessons,
+)
+from tacit.hosts.openclaw.wisdom.section import LEVEL, TITLE, parse
+from tacit.hosts.openclaw.workspace.layout import (
+    AGENTS,
+    ARTEFACTS,
+    DAILY,
+    LESSONS,
+    MEMORY,
+    SOUL,
+    AgentWorkspace,
+)
+from tacit.hosts.openclaw.workspace.review import ProposedDraft, find_problems, propose
+from tacit.markdown.sections import find_sections
+from tacit.review.file_drafts_model import Event
+
+DAILY_NOTE_DAYS = 30  # of daily notes
+MIN_NEW_LESSONS = 10  # new lessons after which a run is due, however recent the last one
+WISDOM = ARTEFACTS["wisdom"]
+_DAILY_NAME = re.compile(r"(\d{4}-\d{2}-\d{2})[^/]*\.md")
+_MAX_FILE_BYTES = 4 * 2**20
+
+
+class Found(NamedTuple):
+    source: LessonSource
+    lessons: int
+    warning: str  # empty: nothing is wrong
+
+
+class WisdomDraft(NamedTuple):
+    proposed: ProposedDraft
+    compressed: CompressedWisdom
+    sources: list[Found]
+
+
+class CompressionDue(NamedTuple):
+    due: bool
+    why: str
+    last: date | None
+    new: int
+    lessons: int
+
+
+# Sources
+
+
+def read_sources(workspace: AgentWorkspace, more: Sequence[str] = ()) -> list[Found]:
+    """Every place that may have lessons. A missing one makes the result poorer, never impossible."""
+    named_files: list[tuple[str, Kind]] = [(AGENTS, "agents"), (LESSONS, "lessons"), (MEMORY, "memory")]
+    named_files += [(path, "lessons") for path in more]
+    inspected = [_inspect_source(*_read_source(workspace.tree, path, kind)) for path, kind in named_files]
+    inspected += _read_other_agents(workspace)
+    days = [
+        _inspect_source(*_read_source(workspace.tree, path, "daily")) for path in _list_daily_notes(workspace)
+    ]
+    if not days:
+        days = [
+            Found(
+                LessonSource(f"{DAILY}/", "daily", None),
+                0,
+                f"there is no note of the last {DAILY_NOTE_DAYS} days",
+            )
+        ]
+    return inspected + days
+
+
+def _read_other_agents(workspace: AgentWorkspace) -> Iterator[Found]:
+    """Lessons of this home's other agents, if they have a file of them."""
+    for folder in (entry.path for entry in workspace.config.workspaces):
+        if os.path.realpath(folder) != os.path.realpath(workspace.root):
+            source, warning = _read_source(NoteTree(Path(folder)), LESSONS, "lessons")
+            if not warning:
+                yield _inspect_source(source._replace(path=f"{folder}/{LESSONS}"), "")
+
+
+def _read_source(tree: Tree, path: str, kind: Kind) -> tuple[LessonSource, str]:
+    try:
+        data = tree.read(path, _MAX_FILE_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
+        return LessonSource(path, kind, None), "it is not there"
+    except (OSError, StoreError) as error:
+        return LessonSource(path, kind, None), f"it cannot be read: {error}"
+    return LessonSource(path, kind, data.decode("utf-8", "replace")), ""
+
+
+def _inspect_source(source: LessonSource, warning: str) -> Found:
+    if not warning and not has_lesson_sections(source):
+        section_name = f"“{OPERATIONAL}”" if source.kind == "agents" else "about lessons or decisions"
+        warning = f"it has no section {section_name}"
+    return Found(source, len(list(read_lessons(source))), warning)
+
+
+def _list_daily_notes(workspace: AgentWorkspace) -> Iterator[str]:
+    """Notes of the last days, oldest first. Hosts add a word to some of the names."""
+    today = workspace.now().date()
+    with suppress(OSError):
+        for name in sorted(entry.name for entry in (workspace.root / DAILY).iterdir()):
+            match = _DAILY_NAME.fullmatch(name)
+            day = _parse_day(match[1]) if match else None
+            if day is not None and timedelta(0) <= today - day <= timedelta(DAILY_NOTE_DAYS):
+                yield f"{DAILY}/{name}"
+
+
+def _parse_day(text: str) -> date | None:
+    with suppress(ValueError):
+        return date.fromisoformat(text)
+    return None
+
+
+# Drafting
+
+
+def draft(workspace: AgentWorkspace, more: Sequence[str] = ()) -> WisdomDraft:
+    inspected = read_sources(workspace, more)
+    all_lessons = collect_lessons(entry.source for entry in inspected)
+    soul = workspace.read(SOUL)
+    today = workspace.now().date()
+    compressed = compress(
+        all_lessons, _wisdom_section(soul or ""), today, workspace.vectors(), workspace.wisdom_chat()
+    )
+    notes = {
+        "how": compressed.how,
+        "covers": compressed.covers,
+        "lessons": [lesson.key for lesson in all_lessons],
+        "sources": [entry.source.path for entry in inspected if entry.source.text is not None],
+    }
+    return WisdomDraft(propose(workspace, WISDOM, compressed.draft, soul, notes), compressed, inspected)
+
+
+def _wisdom_section(soul: str) -> str:
+    return next((section.text(soul) for section in find_sections(soul, TITLE, LEVEL)), "")
+
+
+# Checking
+
+
+def check(workspace: AgentWorkspace) -> list[Problem]:
+    """Problems of a waiting draft and of the current SOUL.md."""
+    problems: list[Problem] = []
+    text = workspace.drafts.text(WISDOM)
+    if text is not None and workspace.standing(WISDOM).state != "promoted":
+        problems += find_problems(workspace, WISDOM, text.decode("utf-8", "replace"))
+    soul = workspace.read(SOUL)
+    if soul is None:
+        return [*problems, Problem(SOUL, "It is not there.", "Name the folder that has it: --workspace DIR")]
+    max_tokens = workspace.config.openclaw.soul_max_tokens
+    problems += lint.soul_problems(soul, SOUL, max_tokens, _approved_coverage(workspace))
+    return list(dict.fromkeys([*problems, *lint.root_problems(workspace.names())]))
+
+
+def _approved_coverage(workspace: AgentWorkspace) -> dict[str, int] | None:
+    """From the last approval of the promoted draft. None: the section got there in another way."""
+    promoted = workspace.standing(WISDOM).promoted
+    events = workspace.drafts.events(WISDOM)
+    approvals = [
+        event for event in events if promoted and event.what == "approved" and event.draft == promoted.draft
+    ]
+    return dict(approvals[-1].notes.get("covers", {})) if approvals else None
+
+
+# Whether a run is due
+
+
+def check_due(workspace: AgentWorkspace) -> CompressionDue:
+    all_lessons = collect_lessons(entry.source for entry in read_sources(workspace))
+    last, new = _find_last_run(workspace, all_lessons)
+    if not all_lessons:
+        return CompressionDue(False, "There are no lessons to compress.", last, 0, 0)
+    if last is None:
+        return CompressionDue(
+            True,
+            f"Nothing was ever compressed, and there are {len(all_lessons)} lessons.",
+            None,
+            new,
+            len(all_lessons),
+        )
+    if new >= MIN_NEW_LESSONS:
+        return CompressionDue(True, f"{new} lessons are new since {last}.", last, new, len(all_lessons))
+    if workspace.now().date() >= _add_month(last):
+        return CompressionDue(
+            True, f"The last run was on {last}, a month ago or longer.", last, new, len(all_lessons)
+        )
+    reason = f"The last run was on {last}, and {new} of {MIN_NEW_LESSONS} lessons are new since."
+    return CompressionDue(False, reason, last, new, len(all_lessons))
+
+
+def _find_last_run(workspace: AgentWorkspace, all_lessons: Sequence[Lesson]) -> tuple[date | None, int]:
+    """From the record, or else from the header in SOUL.md."""
+    drafted = [event for event in workspace.drafts.events(WISDOM) if event.what == "drafted"]
+    if drafted:
+        return _read_run(drafted[-1], all_lessons)
+    wisdom = parse(_wisdom_section(workspace.read(SOUL) or ""))
+    return wisdom.day, max(0, len(all_lessons) - (wisdom.lessons or 0))
+
+
+def _read_run(event: Event, all_lessons: Sequence[Lesson]) -> tuple[date | None, int]:
+    known_keys = set(event.notes.get("lessons", ()))
+    return _parse_day(event.at[:10]), sum(lesson.key not in known_keys for lesson in all_lessons)
+
+
+def _add_month(day: date) -> date:
+    """The same day of the next month, or its last day."""
+    first = (day.replace(day=1) + timedelta(32)).replace(day=1)
+    last = (first + timedelta(32)).replace(day=1) - timedelta(1)
+    return first.replace(day=min(day.day, last.day))

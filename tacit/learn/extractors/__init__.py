@@ -1,0 +1,1 @@
+"""Extractors: one module for each kind of statement, with its rules, its prompt and its schema."""

@@ -1,0 +1,67 @@
+"""Journal: what happened, on the page of the day it was told, grouped by project.
+
+By rules: sentences that tell what somebody did or what happened. Events that belong to no known project go
+under "general".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tacit.learn.extractors.extractor import Extractor
+from tacit.learn.extractors.lines import (
+    clean_line,
+    item_schema,
+    make_change,
+    parse_answer,
+    spoken_turns,
+    text_field,
+    turn_day,
+    turn_statements,
+    turn_words,
+)
+from tacit.learn.mentions import NameIndex
+from tacit.learn.model import Change, Heard, Known, Said
+
+_GENERAL_TOPIC = "general"
+_MAX_TOPIC_CHARS = 40
+
+
+def by_rules(heard: Heard, known: Known) -> Iterator[Change]:
+    names = NameIndex(known.projects)
+    for turn in spoken_turns(heard):
+        for kind, sentence in turn_statements(turn):
+            if kind == "event":
+                topic = names.one_in(sentence) or names.one_in(turn_words(turn)) or _GENERAL_TOPIC
+                yield from make_change(
+                    heard, turn, sentence, _target_note(heard, turn, topic), "event", EXTRACTOR.label
+                )
+
+
+def _target_note(heard: Heard, turn: Said, topic: str) -> tuple[str, str]:
+    return f"knowledge/journal/{turn_day(turn, heard)}.md", topic
+
+
+def by_model(item: Mapping[str, Any], heard: Heard, said: tuple[Said, ...], known: Known) -> Iterator[Change]:
+    answer = parse_answer(item, said)
+    if answer:
+        turn, text, trust = answer
+        topic = clean_line(text_field(item, "topic")).strip("# ").lower()
+        topic = NameIndex(known.projects).one_in(topic) or topic[:_MAX_TOPIC_CHARS].strip() or _GENERAL_TOPIC
+        yield from make_change(
+            heard, turn, text, _target_note(heard, turn, topic), "event", EXTRACTOR.label, trust
+        )
+
+
+EXTRACTOR = Extractor(
+    "journal",
+    1,
+    by_rules,
+    """Find what is worth remembering of this day: what happened, what was done, finished, ordered, broken
+or moved, and what was agreed. Leave out small talk, questions, greetings, readings of the moment and what
+is only planned. One short sentence for each, most important first, at most ten, in the language in which it
+was said. `topic` is one word or the name of a known project, by which the lines are grouped.""",
+    item_schema(topic="one word, or the name of a known project"),
+    by_model,
+)

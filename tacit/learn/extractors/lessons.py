@@ -1,0 +1,78 @@
+"""Lessons: what was learned the hard way, into MEMORY.md.
+
+By rules: sentences that say so ("never again", "it turned out that", "nächstes Mal"), and lists that answer
+the question what was learned.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tacit.learn.extractors.extractor import Extractor
+from tacit.learn.extractors.lines import (
+    MEMORY,
+    item_schema,
+    make_change,
+    parse_answer,
+    spoken_turns,
+    turn_statements,
+    turn_words,
+)
+from tacit.learn.extractors.lists import find_lists
+from tacit.learn.model import Change, Heard, Known, Said
+
+_TARGET = (MEMORY, "Lessons Learned")
+_LABEL = re.compile(
+    r"(?:[^\s:]{1,20} ){0,4}(?:lessons?(?: learned)?|gelernt|lektion|merke|fazit)\s*:\s+", re.IGNORECASE
+)
+# Also as a question: its answer is what was learned.
+_LEARNED = re.compile(
+    r"\b(?:lessons? learn(?:ed|t)|what (?:did|have|do) (?:we|i|you) learn(?:ed|t)?\b|what (?:we"
+    r"|i)(?: have|['’]ve)? learn(?:ed|t)"
+    r"|was (?:haben wir|habe ich|hast du|wir|ich)\b[^.?:]{0,40}\bgelernt|lehren (?:aus|daraus))",
+    re.IGNORECASE,
+)
+
+
+def by_rules(heard: Heard, known: Known) -> Iterator[Change]:  # noqa: ARG001
+    previous = ""
+    for turn in spoken_turns(heard):
+        learned = [sentence for kind, sentence in turn_statements(turn) if kind == "lesson"]
+        for sentence in [*learned, *_listed_lessons(turn, previous)]:
+            text = _LABEL.sub("", sentence, count=1)
+            yield from make_change(heard, turn, text, _TARGET, "lesson", EXTRACTOR.label)
+        previous = turn_words(turn)
+
+
+def _listed_lessons(turn: Said, previous: str) -> Iterator[str]:
+    was_asked = _LEARNED.search(previous) is not None
+    for listing in find_lists(turn_words(turn)):
+        if was_asked or _LEARNED.search(listing.title):
+            yield from listing.items
+
+
+def by_model(
+    item: Mapping[str, Any],
+    heard: Heard,
+    said: tuple[Said, ...],
+    known: Known,  # noqa: ARG001
+) -> Iterator[Change]:
+    answer = parse_answer(item, said)
+    if answer:
+        turn, text, trust = answer
+        yield from make_change(heard, turn, text, _TARGET, "lesson", EXTRACTOR.label, trust)
+
+
+EXTRACTOR = Extractor(
+    "lessons",
+    1,
+    by_rules,
+    """Find lessons: what somebody learned from what went wrong or surprisingly well, and would do otherwise
+or again next time. General wisdom that nobody in this conversation paid for is none, and neither is a
+decision or a fact. Write it as advice that is understood without the conversation, with its reason, in the
+language in which it was said.""",
+    item_schema(),
+    by_model,
+)

@@ -1,0 +1,194 @@
+"""Shared by all extractors: which turns they read, and how words become a line of a note.
+
+What must stay true: a line is one line of plain text that cannot close a comment, begin a heading or a list,
+or look like something that tacit wrote itself. Text that could is rejected, not repaired.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from tacit.condense.model_answers import is_grounded
+from tacit.learn.model import Change, ChangeKind, Heard, Said, Source, Trust, lowest
+from tacit.learn.patterns import StatementKind
+from tacit.learn.window_extract import find_statements
+from tacit.privacy.delimiters import to_one_line
+from tacit.provenance import comment
+from tacit.text.sentences import (
+    MAX_SENTENCE_CHARS,
+    is_informative,
+    mask_quotes,
+    shorten_sentence,
+    split_sentences,
+)
+from tacit.transcripts.format import make_slug
+
+MEMORY = "knowledge/memory/MEMORY.md"
+MAX_TURN_CHARS = 20_000  # characters of one turn
+_MAX_ANSWER_CHARS = (
+    2 * MAX_SENTENCE_CHARS
+)  # a longer text makes the answer invalid, and it is requested once more
+_MAX_TURNS = 2_000  # the transcript has the others; a conversation that long is a log
+
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+# A line that imitates a heading or an entry of a transcript was copied: nobody knows who wrote the rest.
+_COPIED_TRANSCRIPT = re.compile(
+    r"^ {0,3}\\{0,9}(?:#{1,6} (?:\d{4}-\d\d-\d\d )?\d\d:\d\d — |> \[\w{1,20}[:\]])", re.MULTILINE
+)
+# A pasted or forwarded mail: from its first line on the author of the text is unknown.
+_MAIL = re.compile(
+    r"^[ \t>*]*(?:(?:from|von|de)\**:\** [^\n]+\n(?:[^\n]*\n){0,3}?"
+    r"[ \t>*]*(?:to|an|cc|subject|betreff|date|datum|sent|gesendet|reply-to)\**:"
+    r"|-{2,} ?(?:original message|forwarded message|(?:ursprüngliche|weitergeleitete) nachricht)"
+    r"|begin forwarded message:"
+    r"|on [^\n]{5,100} wrote: *$|am [^\n]{5,100} schrieb[^\n]{0,80}: *$)",
+    re.MULTILINE | re.IGNORECASE,
+)
+# A line of somebody's chat: `[09:14] Mallory: …`, `12/03/2026, 09:14 - Mallory: …`
+_CHAT_LINE = re.compile(
+    r"^ {0,3}(?:\[(?:[0-9./-]{6,10},? )?[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?: ?[AP]M)?\]"
+    r"|[0-9./-]{6,10},? [0-9]{1,2}:[0-9]{2}(?: ?[AP]M)? [-–]) ?[^\s:][^:\n]{0,40}: .*",
+    re.MULTILINE,
+)
+_QUOTE_LINE = re.compile(r"^ {0,3}>.*", re.MULTILINE)
+_NOTE_LINE = re.compile(r"^ {0,3}[-*+] \d{4}-\d\d-\d\d: .*", re.MULTILINE)
+_DATE_PREFIX = re.compile(r"\d{4}-\d\d-\d\d: +")
+_LEADING = re.compile(r"(?:(?:#{1,6}|>{1,9}|[-*+•|]|\d{1,9}[.)]|\[[ xX]\])(?:\s+|\Z))+")
+_FENCE = re.compile(r"```|~~~")
+_NO_NAME = frozenset({"con", "prn", "aux", "nul", "index", "session"})  # of a file, on some system or for us
+
+
+# Reading
+
+
+def spoken_turns(heard: Heard) -> Iterator[Said]:
+    """The turns of people and the agent, without tools and the system."""
+    for turn in heard.said[:_MAX_TURNS]:
+        if turn.role in ("user", "agent"):
+            yield turn
+
+
+def turn_words(said: Said) -> str:
+    """The text of a turn that the rules read."""
+    return strip_quoted(said.text[:MAX_TURN_CHARS])
+
+
+@lru_cache(maxsize=256)  # the extractors read the same turns one after the other
+def strip_quoted(text: str) -> str:
+    """The speaker's own words: without comments, quotations, lines copied from a note or a chat, and
+    everything from a pasted mail on. Those are somebody else's words."""
+    if "<!--" in text:
+        text = _COMMENT.sub(" ", "\n".join(line for line in text.split("\n") if not comment.read(line)[1]))
+    for pattern in (_COPIED_TRANSCRIPT, _MAIL):
+        match = pattern.search(text)
+        text = text[: match.start()] if match else text
+    for line_pattern in (_NOTE_LINE, _CHAT_LINE, _QUOTE_LINE):
+        text = line_pattern.sub("", text)
+    return text
+
+
+def turn_sentences(said: Said) -> Iterator[str]:
+    """The sentences that say enough to be considered."""
+    return iter(_sentences(turn_words(said)))
+
+
+@lru_cache(maxsize=256)
+def _sentences(text: str) -> tuple[str, ...]:
+    return tuple(sentence for sentence in split_sentences(text) if is_informative(sentence))
+
+
+def turn_statements(said: Said) -> tuple[tuple[StatementKind, str], ...]:
+    """Sentences that say they are decisions, lessons or events."""
+    return find_statements(turn_words(said), by_agent=said.role == "agent")
+
+
+@lru_cache(maxsize=2048)
+def mask_sentence_quotes(sentence: str) -> str:
+    """The sentence with quotes and code masked, for matching patterns."""
+    return mask_quotes(sentence)
+
+
+# Writing
+
+
+def clean_line(text: str) -> str:
+    """The text as a line of a note; empty if it cannot be one."""
+    text = to_one_line(text).replace("**", "")
+    text = text[match.end() :] if (match := _LEADING.match(text)) else text
+    text = text[match.end() :] if (match := _DATE_PREFIX.match(text)) else text
+    if "<!--" in text or "-->" in text or _FENCE.match(text) or comment.is_superseded(text):
+        return ""
+    return text if any(map(str.isalnum, text)) else ""
+
+
+def note_name(words: str) -> str:
+    """A file name from the words of a person or a model; empty if they give none."""
+    name = make_slug(words) if any(map(str.isalnum, words[:400])) else ""
+    return f"{name}-note" if name in _NO_NAME else name
+
+
+def turn_day(said: Said, heard: Heard) -> str:
+    return said.at.date().isoformat() if said.at else heard.day
+
+
+def make_change(
+    heard: Heard,
+    said: Said,
+    text: str,
+    to: tuple[str, str | None],
+    kind: ChangeKind,
+    extractor: str,
+    trust: Trust | None = None,
+) -> Iterator[Change]:
+    """The line for the note and section `to`, or nothing if the text cannot be a line."""
+    line = shorten_sentence(clean_line(text))
+    if not line:
+        return
+    timestamp = said.at.isoformat() if said.at else ""
+    source = Source(heard.session_key, said.number, said.role, said.speaker, timestamp, heard.transcript)
+    path, section = to
+    yield Change(path, section, line, turn_day(said, heard), kind, source, trust or said.trust, extractor)
+
+
+# Models
+
+
+def item_schema(**more: str) -> Mapping[str, Any]:
+    """JSON schema of one item. `more`: optional fields with their descriptions."""
+    fields: dict[str, Any] = {
+        "text": {
+            "type": "string",
+            "description": f"one sentence, at most {MAX_SENTENCE_CHARS} characters",
+            "maxLength": _MAX_ANSWER_CHARS,
+        },
+        "turn": {"type": "integer", "description": "number of the turn that says it"},
+        **{name: {"type": "string", "description": about} for name, about in more.items()},
+    }
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": ["text", "turn"],
+        "additionalProperties": False,
+    }
+
+
+def parse_answer(item: Mapping[str, Any], said: Sequence[Said]) -> tuple[Said, str, Trust] | None:
+    """The turn that an item comes from, its text, and its trust: the lowest of all that the model was shown.
+    None if there is no such turn, if the text is not a line, or if neither that turn nor its neighbors say
+    it."""
+    index = next((index for index, turn in enumerate(said) if turn.number == item.get("turn")), None)
+    text = clean_line(text_field(item, "text"))
+    if index is None or not text or len(text) > MAX_SENTENCE_CHARS:
+        return None
+    if not is_grounded(text, [strip_quoted(turn.text) for turn in said[max(0, index - 1) : index + 2]]):
+        return None
+    return said[index], text, lowest(turn.trust for turn in said)
+
+
+def text_field(item: Mapping[str, Any], name: str) -> str:
+    """A field of an answer, on one line; empty if it is not text."""
+    value = item.get(name)
+    return to_one_line(value) if isinstance(value, str) else ""

@@ -1,0 +1,260 @@
+"""Remember one line on request, by adding it to one note.
+
+Lines are only added: nothing is rewritten, and a note that changes at the same time is read again. In a
+session that is not the owner's the line waits as a proposal. The same goes for a line that an agent asks for
+after it read what others wrote, because its words may be theirs. If memory is read-only, neither happens.
+
+A line that an agent asked for gets a provenance comment with the last message of its conversation; the
+owner's own lines get none.
+
+A path is resolved before it is checked: no spelling of it reaches an identity file. The owner's words go into
+a note that others can read only if the owner says so (`shared`), and otherwise into the owner's note beside
+it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from tacit.errors import ChangedOnDisk, Locked, ReadOnly, StoreError, UnsafePath, UsageError
+from tacit.home import files
+from tacit.home.listing import is_listed
+from tacit.home.paths import is_identity, path_problem
+from tacit.learn import window_proposals
+from tacit.learn.audience_guard import is_shared, private_note
+from tacit.learn.model import Change, ChangeSet, SaidBy, Source, Trust, is_trusted
+from tacit.learn.taint import assess_trust
+from tacit.markdown import notes
+from tacit.markdown.model import Remembered
+from tacit.privacy.redaction import LEFT_OPEN, PRIVATE, clean
+from tacit.privacy.strip_injected import remove_injected
+from tacit.provenance import comment
+from tacit.review.service import read_note
+from tacit.transcripts import writer
+from tacit.transcripts.attribution import resolve_trust_of_turns
+
+if TYPE_CHECKING:
+    from tacit.memory import Memory
+    from tacit.sessions.policy import SessionProfile
+
+MEMORY = "knowledge/memory/MEMORY.md"
+SECTION = "Remembered"
+EXTRACTOR = "remember/1"
+MAX_LINE_CHARS = 1_000  # characters of a line
+_NOT_OWNERS_SESSION = "asked for in a session that is not the owner's"
+_AFTER_READING_OTHERS = "asked for after what others wrote was read"
+_PLACES_HINT = "Use journal, memory, or a note below knowledge/, such as knowledge/people/vera.md."
+_OWNER_ONLY = (
+    "Only the owner can say that others may read a line, at the command line (tacit remember --shared) or in "
+    "Python (shared=True with session_key=None). Leave `shared` out."
+)
+_MAX_ATTEMPTS = 5  # another process may write to the same note
+
+
+def remember(
+    memory: Memory,
+    text: str,
+    to: str,
+    profile: SessionProfile,
+    *,
+    holds_slot: bool = False,
+    by_owner: bool = False,
+    shared: bool = False,
+) -> Remembered:
+    """`to`: journal, memory, or the path of a note. `holds_slot`: the request comes from a host whose memory
+    slot is ours. `by_owner`: a person asks, not an agent in a session. `shared`: the owner allows others to
+    read it."""
+    if shared and not by_owner:
+        raise UsageError(_OWNER_ONLY)
+    _refuse_if_read_only(memory.config.memory.read_only, holds_slot=holds_slot)
+    sentence = _clean_sentence(text)
+    now = memory.moment()
+    path = _resolve_path(memory, to, now)
+    if profile.rule.audience != "owner":
+        message = "It waits for the owner to look at it: this session is not the owner's."
+        return _propose(
+            memory, _make_change(sentence, path, profile, now, "other"), profile, _NOT_OWNERS_SESSION, message
+        )
+    request = None if by_owner else _find_request(memory, sentence, profile)
+    if request is not None and not is_trusted(request.trust):
+        message = "It waits for the owner to look at it: what others wrote was read just before."
+        target = private_note(path, lambda path: read_note(memory, path))
+        change = _make_change(sentence, target, profile, now, request.trust, request.source)
+        return _propose(memory, change, profile, _AFTER_READING_OTHERS, message)
+    for _ in range(_MAX_ATTEMPTS):
+        target = path if shared else private_note(path, lambda path: read_note(memory, path))
+        line = _format_line(target, sentence, now)
+        marked_line = comment.attach(line, EXTRACTOR, [request.source], request.trust) if request else line
+        try:
+            result = _add_line(memory, target, line, marked_line, sentence, shared=shared)
+        except ChangedOnDisk:
+            continue
+        return result if target == path else _explain_owner_note(result, path, by_owner=by_owner)
+    raise ChangedOnDisk(path)
+
+
+def _explain_owner_note(result: Remembered, wanted_path: str, *, by_owner: bool) -> Remembered:
+    """Say why the line is not in the requested note."""
+    hint = " If it is meant for them, add --shared." if by_owner else ""
+    return result._replace(
+        said=f"{result.said} Others can read {wanted_path}, so it was not added there.{hint}"
+    )
+
+
+def _refuse_if_read_only(is_set: bool | None, *, holds_slot: bool) -> None:
+    if is_set:
+        todo = "Who owns this memory edits its notes by hand, or sets that to false."
+        raise ReadOnly("memory.read_only in memory-config.yaml is true", todo)
+    if is_set is None and holds_slot:
+        todo = "Its owner can allow it in memory-config.yaml: memory: {read_only: false}"
+        raise ReadOnly("tacit is the memory slot of this host", todo)
+
+
+def _clean_sentence(text: str) -> str:
+    cleaned = " ".join(clean(remove_injected(text)).text.split())
+    if not cleaned.replace(PRIVATE, "").replace(LEFT_OPEN, "").strip():
+        raise UsageError("There is nothing to remember: the text is empty, or all of it is private.")
+    if len(cleaned) > MAX_LINE_CHARS:
+        raise UsageError(
+            f"A line has at most {MAX_LINE_CHARS} characters, and this one has {len(cleaned)}. "
+            "Say it shorter."
+        )
+    return cleaned
+
+
+def _resolve_path(memory: Memory, to: str, now: datetime) -> str:
+    if to in ("", "journal"):
+        return f"knowledge/journal/{now.date().isoformat()}.md"
+    if to == "memory":
+        return MEMORY
+    tree = files.Tree(memory.home.root)
+    try:
+        path = tree.resolve(to)
+        exists = path.isprintable() and tree.exists(path)
+    except Locked:  # a fit place, once it is unlocked
+        raise
+    except UnsafePath as error:
+        raise _bad_place_error(to, error.why) from None
+    if not path.startswith("knowledge/") or not path.endswith(".md"):
+        raise _bad_place_error(to)
+    if is_identity(path):
+        raise _bad_place_error(to, "it tells an agent who it is and what to do, and only people write that")
+    if not is_listed(path):
+        raise _bad_place_error(
+            to, "a copy of what a turn was given has that name, so nobody would find it there"
+        )
+    if not exists and (problem := path_problem(path)):
+        raise _bad_place_error(to, problem)
+    return path
+
+
+def _bad_place_error(to: str, why: str = "") -> UsageError:
+    return UsageError(
+        f"{to[:80]!r} is no place to remember things{f': {why}' if why else ''}. {_PLACES_HINT}"
+    )
+
+
+def _format_line(path: str, sentence: str, now: datetime) -> str:
+    day = now.date().isoformat()
+    return f"- {now:%H:%M} {sentence}" if path.endswith(f"/{day}.md") else f"- {day}: {sentence}"
+
+
+def _add_line(
+    memory: Memory, path: str, line: str, marked_line: str, sentence: str, *, shared: bool
+) -> Remembered:
+    """`marked_line`: the line with its provenance comment."""
+    try:
+        note = memory.read(path)
+    except FileNotFoundError:
+        head = "" if shared else _new_note_head(path)
+        memory.write(path, f"{head}# {_title(path)}\n\n## {SECTION}\n\n{marked_line}\n", replacing=None)
+        return Remembered(path, line, is_new=True, said=f"Remembered in {path}.")
+    if not shared and is_shared(note, path):
+        raise ChangedOnDisk(path)  # it was private a moment ago
+    statements = (comment.read(statement)[0].strip() for statement in note.text.split("\n"))
+    if any(statement.startswith("- ") and statement.endswith(sentence) for statement in statements):
+        return Remembered(path, line, is_new=False, said=f"{path} has it already.")
+    memory.write(path, _insert_line(note.text, marked_line), replacing=note)
+    return Remembered(path, line, is_new=True, said=f"Remembered in {path}.")
+
+
+def _new_note_head(path: str) -> str:
+    """Make the new note private even if notes at this path are for groups by default."""
+    return "---\naudience: owner\n---\n\n" if is_shared(notes.parse("", path), path) else ""
+
+
+def _title(path: str) -> str:
+    return path.rpartition("/")[2].removesuffix(".md")
+
+
+def _insert_line(text: str, line: str) -> str:
+    """Insert the line at the end of its section; a missing section is added at the end of the note."""
+    lines = text.rstrip("\n").split("\n")
+    heading = f"## {SECTION}"
+    if heading not in lines:
+        return "\n".join([*lines, "", heading, "", line, ""])
+    start = lines.index(heading) + 1
+    end = next(
+        (index for index in range(start, len(lines)) if lines[index].startswith(("# ", "## "))), len(lines)
+    )
+    section_lines = lines[start:end]
+    while section_lines and not section_lines[-1].strip():
+        section_lines.pop()
+    rest = ["", *lines[end:]] if end < len(lines) else []
+    return "\n".join([*lines[:start], *(section_lines or [""]), line, *rest, ""])
+
+
+# The requesting conversation
+
+
+class _Request(NamedTuple):
+    """The conversation in which an agent asks, and the trust of its words right now."""
+
+    source: str
+    trust: Trust
+
+
+def _find_request(memory: Memory, sentence: str, profile: SessionProfile) -> _Request | None:
+    """None if the conversation is not stored, so that its trust is unknown."""
+    sessions = [
+        session
+        for session in memory.open_sessions()
+        if session.opening.session_key == profile.kind.key and session.path
+    ]
+    newest = max(sessions, key=lambda session: session.opening.started, default=None)
+    try:
+        turns = writer.read_turns(memory.home, newest) if newest else ()
+    except (StoreError, OSError, ValueError):
+        return None
+    if newest is None or newest.path is None or not turns:
+        return None
+    is_owner = resolve_trust_of_turns(memory, profile, turns).is_owner
+    trusted_tools = memory.config.lifecycle.trusted_tools
+    trust = assess_trust(turns, sentence, is_owner=is_owner, trusted_tools=trusted_tools)
+    return _Request(comment.source_name(newest.path, turns[-1].number), trust)
+
+
+def _make_change(
+    sentence: str, path: str, profile: SessionProfile, now: datetime, trust: Trust, source: str = ""
+) -> Change:
+    number, transcript = (
+        (comment.message_number(source) or 0, comment.transcript_path(source)) if source else (0, "")
+    )
+    role: SaidBy = "agent" if source else "user"
+    source_info = Source(profile.kind.key, number, role, at=now.isoformat(), transcript=transcript)
+    return Change(path, SECTION, sentence, now.date().isoformat(), "fact", source_info, trust)
+
+
+def _propose(
+    memory: Memory, change: Change, profile: SessionProfile, reason: str, message: str
+) -> Remembered:
+    key, moment = profile.kind.key, change.source.at
+    if problem := path_problem(change.path):  # a draft names its note in a heading
+        raise _bad_place_error(change.path, problem)
+    problem_text = window_proposals.offer(
+        memory.home, ChangeSet(key, "", moment, EXTRACTOR, reason, (change,))
+    )
+    if problem_text:
+        raise UsageError(problem_text)
+    return Remembered("", change.line, is_new=True, said=message)

@@ -1,1 +1,0 @@
-"""What becomes of conversations: lines worth keeping, proposed and never written here."""

@@ -1,0 +1,1 @@
+"""Markdown as a home keeps it: notes with frontmatter, their sections, lists, links and chunks."""

@@ -1,1 +1,0 @@
-"""Values only: frozen dataclasses, no I/O."""

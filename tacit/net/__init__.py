@@ -1,1 +1,0 @@
-"""One HTTP request to a model server."""

@@ -1,0 +1,329 @@
+"""Retract everything that was derived from one origin, and nothing else.
+
+    a session key or the beginning of one, a session id, a transcript    everything said there
+    tool:NAME                  the results of this tool, and what the agent answered or repeated from them
+    url:TEXT, web:DOMAIN       the same for tools whose call or result has this text, or an address there
+
+What must stay true:
+- transcripts stay as they are; raw/purged.jsonl lists the messages that no longer count, and is on disk
+  before anything is removed, so that search, learning or a rebuild cannot bring anything back;
+- a line is removed if its provenance comment names such a message, even among others. A line that was edited
+  since belongs to the editor and is removed only on request. Lines that a removed line superseded hold again;
+- every other byte stays, including uncommitted edits, and the commit contains only the purge;
+- an interrupted purge can be repeated to completion.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tacit.erase.sessions import match_origin
+from tacit.errors import Busy, ChangedOnDisk, StoreError, UsageError
+from tacit.git.committer import Committer
+from tacit.git.repository import CommitPlan, FileChange
+from tacit.home import files
+from tacit.home.layout import CONVERSATIONS, PURGED
+from tacit.learn import window_proposals
+from tacit.learn.model import Change as Proposed
+from tacit.learn.model import ChangeSet
+from tacit.learn.note_lines import restore_superseded
+from tacit.learn.taint import find_derived
+from tacit.markdown import notes
+from tacit.provenance import comment, generated_lines
+from tacit.provenance.generated_lines import ARCHIVED_CONVERSATIONS, FOLDERS, GeneratedLine
+from tacit.provenance.purged import load_purged, record_purge
+from tacit.transcripts import escape, writer
+from tacit.transcripts.attribution import resolve_trust
+from tacit.transcripts.model import ToolCall, Transcript
+
+if TYPE_CHECKING:
+    from tacit.memory import Memory
+
+_MAX_ATTEMPTS = 5  # another process may write to the same note
+_MIN_URL_CHARS = 4  # in url:TEXT
+_DOMAIN = re.compile(r"[\w-]+(?:\.[\w-]+)+")
+_STEM = re.compile(r"\d{4}/\d\d/\d\d/[^\s#,<>]+")
+
+SourceNumbers = Mapping[str, frozenset[int] | None]  # transcript stem → message numbers; None: all of it
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """What a purge of an origin removes, or removed."""
+
+    origin: str
+    sources: tuple[str, ...]  # as provenance comments name them
+    lines: tuple[GeneratedLine, ...]  # of notes and drafts
+    edited: tuple[GeneratedLine, ...]  # edited since: they stay unless requested
+    notes: tuple[str, ...]  # created by tacit and empty afterwards
+    proposals: int  # waiting changes
+    is_named: bool  # purged before
+    commit: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.sources
+
+
+def inspect(memory: Memory, origin: str, *, edited: bool = False) -> Purge:
+    """What would be removed. `edited`: include lines that were edited since."""
+    return _PurgeRun(memory, origin, edited=edited).seen()
+
+
+def carry_out(memory: Memory, origin: str, *, by: str, why: str = "", edited: bool = False) -> Purge:
+    committer = Committer(memory.home, memory.git, memory.moment)
+    with files.hold_lock(memory.home.lock), files.explain_disk_errors("purge"):
+        if waiting := committer.waits_for():
+            raise Busy(f"Nothing was purged: {waiting}.")
+        purging = _PurgeRun(memory, origin, edited=edited)
+        preview = purging.seen()
+        if preview.is_empty:
+            return preview
+        commit = purging.carry_out(committer, preview, by, why)
+    return _with_commit(preview, commit)
+
+
+def _with_commit(preview: Purge, commit: str) -> Purge:
+    values = {name: getattr(preview, name) for name in Purge.__dataclass_fields__}
+    return Purge(**{**values, "commit": commit})
+
+
+class _PurgeRun:
+    def __init__(self, memory: Memory, origin: str, *, edited: bool) -> None:
+        self._memory, self._home, self._git = memory, memory.home, memory.git
+        self.origin, self._with_edited = origin.strip(), edited
+        self._sources = dict(_find_sources(memory, self.origin))
+        self._tree = files.Tree(memory.home.root)
+
+    def seen(self) -> Purge:
+        already_purged = load_purged(self._home.root).sources
+        sources = tuple(sorted(_source_names(self._sources)))
+        lines = [line for line in self._marked_lines() if self._is_from(line)]
+        gone = [
+            path
+            for path in sorted({line.path for line in lines})
+            if self._remove_lines(self._tree.read(path), path) is None
+        ]
+        waiting = sum(
+            self._is_proposed(proposal, change)
+            for proposal in window_proposals.list_waiting(self._home)
+            for change in proposal.changes
+        )
+        return Purge(
+            self.origin,
+            sources,
+            tuple(line for line in lines if self._is_removed(line)),
+            tuple(line for line in lines if not self._is_removed(line)),
+            tuple(gone),
+            waiting,
+            is_named=bool(sources) and already_purged.issuperset(sources),
+        )
+
+    def carry_out(self, committer: Committer, preview: Purge, by: str, why: str) -> str:
+        committed = self._committed_changes()
+        touched = {*committed, PURGED}
+        if staged := sorted(touched & committer.staged()):
+            problem = f"{', '.join(staged)} is staged by you, so nothing was purged."
+            raise UsageError(f"{problem} Commit it or take it back with: git restore --staged PATH")
+        if filters := self._git.held_back(touched):
+            path, name = next(iter(filters.items()))
+            problem = f"{path} has the git filter {name}, which tacit does not run, so nothing was purged."
+            raise UsageError(f"{problem} Take the filter out of the git attributes first.")
+        now = self._memory.moment()
+        if not preview.is_named:
+            timestamp = now.isoformat(timespec="seconds")
+            record_purge(
+                self._home, at=timestamp, origin=self.origin, sources=preview.sources, by=by, why=why
+            )
+        for path in sorted({line.path for line in preview.lines}):
+            self._rewrite(path)
+        window_proposals.drop_changes(self._home, self._is_proposed)
+        changes = [*committed.values(), *self._record_change()]
+        return committer.commit(CommitPlan(self._message(preview, by), changes, now)) if changes else ""
+
+    # Lines
+
+    def _marked_lines(self) -> Iterator[GeneratedLine]:
+        return generated_lines.read_generated(self._home) if self._sources else iter(())
+
+    def _is_from(self, line: GeneratedLine) -> bool:
+        return any(self._is_source(source) for source in line.mark.sources)
+
+    def _is_source(self, source: str) -> bool:
+        """Whether a source is purged. A line from a whole conversation comes from each of its messages."""
+        stem, number = source.partition("#")[0], comment.message_number(source)
+        if stem not in self._sources:
+            return False
+        numbers = self._sources[stem]
+        return numbers is None or number is None or number in numbers
+
+    def _is_removed(self, line: GeneratedLine) -> bool:
+        return self._is_from(line) and (self._with_edited or not line.is_edited)
+
+    def _is_proposed(self, proposal: ChangeSet, change: Proposed) -> bool:
+        source = change.source
+        sources = [
+            *change.also,
+            *([comment.source_name(source.transcript, source.number)] if source.transcript else ()),
+        ]
+        if any(map(self._is_source, sources)):
+            return True
+        is_origin = _session_matcher(self.origin)  # a proposal during the session has no transcript yet
+        return (
+            is_origin is not None
+            and not source.transcript
+            and is_origin(proposal.session_id, proposal.session_key)
+        )
+
+    # Files
+
+    def _remove_lines(self, data: bytes, path: str) -> bytes | None:
+        """The note without the removed lines. What they superseded holds again, as that was derived too."""
+        text = notes.decode(data)
+        removed = [
+            marked for marked in generated_lines.find_generated(text, path) if self._is_removed(marked)
+        ]
+        lines = [line.removesuffix("\r") for line in text.split("\n")]
+        restored = (
+            restore_superseded(text, {lines[marked.number - 1] for marked in removed}) if removed else text
+        )
+        return generated_lines.remove_matching(notes.encode(restored), path, self._is_removed)
+
+    def _rewrite(self, path: str) -> None:
+        for _ in range(_MAX_ATTEMPTS):
+            with suppress(ChangedOnDisk, FileNotFoundError):
+                data = self._tree.read(path)
+                remaining = self._remove_lines(data, path)
+                if remaining is None:
+                    self._tree.remove(path, files.digest(data))
+                elif remaining != data:
+                    self._tree.write(path, remaining, files.digest(data), self._tree.mode(path))
+                return
+            if not (self._home.root / path).exists():
+                return
+        raise ChangedOnDisk(path)
+
+    def _committed_changes(self) -> dict[str, FileChange]:
+        """The changes relative to HEAD. The commit is made from HEAD and not from the files on disk, so that
+        it contains no unfinished edits of other people."""
+        if self._git.head() is None:
+            return {}
+        blobs = {
+            path: blob
+            for path, blob in self._git.tree("HEAD", *FOLDERS).items()
+            if path.endswith(".md") and not path.startswith(f"{ARCHIVED_CONVERSATIONS}/")
+        }
+        data = self._git.blobs({blob.name for blob in blobs.values()})
+        changes = {}
+        for path, blob in blobs.items():
+            old = data.get(blob.name, b"")
+            new = self._remove_lines(old, path)
+            if new != old:
+                changes[path] = FileChange(path, new, blob.mode)
+        return changes
+
+    def _record_change(self) -> Iterator[FileChange]:
+        data = self._tree.read(PURGED)
+        head = self._git.head()
+        if head is None or self._git.read(head, PURGED) != data:
+            yield FileChange(PURGED, data)
+
+    def _message(self, preview: Purge, purger: str) -> str:
+        origin = escape.inline(self.origin)
+        author = f" by {escape.inline(purger)}" if purger else ""
+        lines = "line" if len(preview.lines) == 1 else "lines"
+        return f"maintenance: purge {origin}\n\n{len(preview.lines)} {lines}{author}.\n\nPurged: {origin}\n"
+
+
+# Which messages
+
+
+def _source_names(sources: SourceNumbers) -> Iterator[str]:
+    for stem, numbers in sources.items():
+        yield from (stem,) if numbers is None else (f"{stem}#{number}" for number in numbers)
+
+
+def _find_sources(memory: Memory, origin: str) -> Iterator[tuple[str, frozenset[int] | None]]:
+    is_call, probe = _call_matcher(origin)
+    if is_call is not None:
+        yield from _find_call_sources(memory, is_call, probe)
+        return
+    stem = comment.source_name(origin.replace(f"{ARCHIVED_CONVERSATIONS}/", f"{CONVERSATIONS}/", 1))
+    if _STEM.fullmatch(stem):
+        if generated_lines.locate_transcript(memory.home, comment.transcript_path(stem)):
+            yield stem, None
+        return
+    is_origin = _session_matcher(origin)
+    assert is_origin is not None
+    for path in _transcripts_containing(memory, b""):
+        fields = writer.attempt_load(memory.home, path).fields
+        if is_origin(str(fields.get("session_id", "")), str(fields.get("session_key", ""))):
+            yield _stem_of(path), None
+
+
+def _session_matcher(origin: str) -> Callable[[str, str], bool] | None:
+    """A test for the sessions that an origin names; None if it names no session."""
+    if _call_matcher(origin)[0] is not None or _STEM.fullmatch(comment.source_name(origin)):
+        return None
+    if origin == "agent":
+        raise UsageError("Every session key begins with agent. Name more of it, such as agent:main:telegram.")
+    below = match_origin(origin)
+    return lambda session_id, key: session_id == origin or below(session_id, key)
+
+
+def _call_matcher(origin: str) -> tuple[Callable[[ToolCall], bool] | None, str]:
+    """A test for the tool calls that an origin names, and text that their transcripts must contain; None if
+    it names no tool calls."""
+    kind, _, text = origin.partition(":")
+    if kind == "tool":
+        if not text:
+            raise UsageError("Name a tool: tacit purge --origin tool:NAME")
+        return lambda call: call.name.casefold() == text.casefold(), text
+    if kind == "url":
+        if len(text) < _MIN_URL_CHARS:
+            raise UsageError(
+                f"{text!r} is too short to tell an address. Give at least {_MIN_URL_CHARS} characters."
+            )
+        return lambda call: text.casefold() in f"{call.summary}\n{call.result}".casefold(), text
+    if kind == "web" and _DOMAIN.fullmatch(text):
+        domain = re.compile(rf"(?<![\w-]){re.escape(text)}(?![\w-])(?!\.\w)", re.IGNORECASE)
+        return lambda call: domain.search(f"{call.summary}\n{call.result}") is not None, text
+    return None, ""
+
+
+def _find_call_sources(
+    memory: Memory, is_call: Callable[[ToolCall], bool], probe: str
+) -> Iterator[tuple[str, frozenset[int]]]:
+    trusted = memory.config.lifecycle.trusted_tools
+    # Only letters that a transcript never escapes.
+    letters = max(re.findall(r"[a-z0-9]+", probe.casefold()), key=len, default="")
+    for path in _transcripts_containing(memory, letters.encode()):
+        transcript = writer.attempt_load(memory.home, path)
+        calls = {turn.number for turn in transcript.turns if isinstance(turn, ToolCall) and is_call(turn)}
+        if calls:
+            yield _stem_of(path), frozenset(_derived_numbers(memory, transcript, calls, trusted))
+
+
+def _derived_numbers(
+    memory: Memory, transcript: Transcript, calls: set[int], trusted: tuple[str, ...]
+) -> tuple[int, ...]:
+    is_owner = resolve_trust(memory, transcript).is_owner
+    return find_derived(transcript, calls, is_owner=is_owner, trusted_tools=trusted)
+
+
+def _transcripts_containing(memory: Memory, probe: bytes) -> Iterator[str]:
+    """The transcripts that contain these bytes, ignoring case."""
+    tree = files.Tree(memory.home.root)
+    for path in tree.files(CONVERSATIONS, ARCHIVED_CONVERSATIONS):
+        if path.endswith(".md"):
+            with suppress(StoreError, OSError):
+                if not probe or probe in tree.read(path).lower():
+                    yield path
+
+
+def _stem_of(path: str) -> str:
+    return comment.source_name(path.replace(f"{ARCHIVED_CONVERSATIONS}/", f"{CONVERSATIONS}/", 1))

@@ -1,0 +1,251 @@
+"""Trace a line to its file, the commit that added it, and the words it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from tacit.errors import StoreError, TacitError, UsageError
+from tacit.home import files
+from tacit.home.layout import CONVERSATIONS
+from tacit.learn import window_proposals
+from tacit.learn.taint import attribute_turns
+from tacit.markdown import notes
+from tacit.provenance import comment, generated_lines
+from tacit.provenance.model import FirstCommit, SourceTurn, Trace, TraceKind
+from tacit.provenance.purged import load_purged
+from tacit.text.words import fold
+from tacit.transcripts import writer
+from tacit.transcripts.attribution import resolve_trust
+from tacit.transcripts.model import Message, ToolCall, Transcript, Turn
+
+if TYPE_CHECKING:
+    from tacit.git.history import Commit
+    from tacit.memory import Memory
+    from tacit.search.model import Hit
+
+_MAX_TRACES = 20
+_MAX_NEAREST = 3
+_MAX_BEFORE_CHARS = 160  # of the preceding turn
+_MAX_TEXT_CHARS = 2_000  # of the turn
+
+
+def why_known(memory: Memory, text: str) -> list[Trace]:
+    """Places in notes and proposals; if there are none, in conversations; and otherwise the nearest search
+    hits."""
+    wanted = " ".join(text.split())
+    if not wanted:
+        raise UsageError("Say what you ask about: tacit why-known TEXT")
+    tracer = _Tracer(memory)
+    for exact in (_contains_exactly(wanted), _contains_folded(wanted)):
+        traces = list(islice(tracer.in_notes(exact), _MAX_TRACES)) + list(
+            islice(tracer.waiting(exact), _MAX_TRACES)
+        )
+        if traces:
+            return traces
+    traces = list(islice(tracer.said(_contains_folded(wanted)), _MAX_TRACES))
+    return traces or tracer.nearest(wanted)
+
+
+def _contains_exactly(wanted: str) -> Callable[[str], bool]:
+    return lambda line: wanted in line
+
+
+def _contains_folded(wanted: str) -> Callable[[str], bool]:
+    letters = fold(wanted)
+    return lambda line: letters in " ".join(fold(line).split())
+
+
+class _Tracer:
+    def __init__(self, memory: Memory) -> None:
+        self._memory, self._home = memory, memory.home
+        self._purged = load_purged(memory.home.root).sources
+
+    # Notes
+
+    def in_notes(self, holds: Callable[[str], bool]) -> Iterator[Trace]:
+        tree = files.Tree(self._home.root)
+        for path in generated_lines.note_paths(self._home):
+            with suppress(StoreError, OSError):
+                yield from self._traces_in_note(path, notes.decode(tree.read(path)), holds)
+
+    def _traces_in_note(self, path: str, text: str, holds: Callable[[str], bool]) -> Iterator[Trace]:
+        commits: dict[str, Commit] | None = None
+        for number, line in enumerate(text.split("\n"), 1):
+            if not holds(comment.read(line)[0]):
+                continue
+            commits = self._commits_by_line(path) if commits is None else commits
+            yield self._trace(path, number, line.rstrip("\r"), commits)
+
+    def _trace(self, path: str, number: int, line: str, commits: dict[str, Commit]) -> Trace:
+        text, mark = comment.read(line)
+        how: TraceKind = (
+            "written" if mark is None else "generated" if comment.is_generated(line) else "edited"
+        )
+        trace = Trace(
+            path,
+            number,
+            text.strip(),
+            "drafted" if path.startswith("drafts/") else how,
+            is_superseded=comment.is_superseded(line),
+            since=self._find_since(path, line, commits),
+        )
+        if mark is None:
+            return trace
+        words = tuple(self._words_from(source) for source in mark.sources)
+        return replace(trace, extractor=mark.extractor, trust=mark.trust, words=words)
+
+    def _commits_by_line(self, path: str) -> dict[str, Commit]:
+        try:
+            origins = self._memory.history.blame(path)
+        except TacitError:  # not committed yet
+            return {}
+        return {line: origin.commit for origin in origins for line in origin.lines}
+
+    def _find_since(self, path: str, line: str, commits: dict[str, Commit]) -> FirstCommit | None:
+        """The first commit with these words: a later one may only have marked them as superseded."""
+        if line not in commits:
+            return None
+        text = comment.read(line)[0].strip()
+        if comment.is_superseded(line):
+            text = text[: text.lower().rindex("(superseded")].rstrip()
+        commit = commits[line]
+        with suppress(TacitError):
+            commit = self._memory.history.first(path, text) or commit
+        return FirstCommit(commit.name, commit.when, commit.author, commit.subject)
+
+    # Proposals
+
+    def waiting(self, holds: Callable[[str], bool]) -> Iterator[Trace]:
+        for proposal in window_proposals.list_waiting(self._home):
+            for change in proposal.changes:
+                if not holds(change.text):
+                    continue
+                source = change.source
+                first = [comment.source_name(source.transcript, source.number)] if source.transcript else []
+                words = tuple(self._words_from(name) for name in (*first, *change.also))
+                extractor = change.extractor or proposal.extractor
+                yield Trace(
+                    change.path,
+                    0,
+                    change.line,
+                    "proposed",
+                    extractor=extractor,
+                    trust=change.trust,
+                    words=words,
+                )
+
+    # Conversations
+
+    def said(self, holds: Callable[[str], bool]) -> Iterator[Trace]:
+        """Includes purged conversations, because only the owner asks here."""
+        for path in files.Tree(self._home.root).files(CONVERSATIONS, generated_lines.ARCHIVED_CONVERSATIONS):
+            transcript = writer.attempt_load(self._home, path)
+            for turn in transcript.turns:
+                if holds(_text_of(turn)):
+                    yield self._trace_turn(transcript, turn)
+
+    def _trace_turn(self, transcript: Transcript, turn: Turn) -> Trace:
+        listeners = resolve_trust(self._memory, transcript)
+        trusted = self._memory.config.lifecycle.trusted_tools
+        turns = attribute_turns(
+            transcript, is_owner=listeners.is_owner, trusted_tools=trusted, agents=listeners.agents
+        ).said
+        trust = next((attributed.trust for attributed in turns if attributed.number == turn.number), "")
+        source = comment.source_name(_original_path(transcript.path), turn.number)
+        first = _text_of(turn).strip().split("\n", 1)[0]
+        words = (self._words_in(transcript, source),)
+        since = None
+        with suppress(TacitError, StopIteration):
+            origin = next(iter(self._memory.history.blame(transcript.path)))
+            commit = origin.commit
+            since = FirstCommit(commit.name, commit.when, commit.author, commit.subject)
+        return Trace(transcript.path, turn.line, first, "said", since=since, trust=trust, words=words)
+
+    def _words_from(self, source: str) -> SourceTurn:
+        path = comment.transcript_path(source)
+        current_path = generated_lines.locate_transcript(self._home, path)
+        if current_path is None:
+            return SourceTurn(path, comment.message_number(source), state="gone")
+        return self._words_in(writer.attempt_load(self._home, current_path), source)
+
+    def _words_in(self, transcript: Transcript, source: str) -> SourceTurn:
+        number = comment.message_number(source)
+        is_purged = source in self._purged or source.partition("#")[0] in self._purged
+        words = SourceTurn(transcript.path, number, state="purged" if is_purged else "")
+        before, turn = _find_turn(transcript.turns, number)
+        if turn is None:
+            return words
+        role, speaker = _speaker_of(turn)
+        return replace(
+            words,
+            role=role,
+            speaker=speaker,
+            at=turn.at,
+            text=_text_of(turn)[:_MAX_TEXT_CHARS],
+            before=_shorten(before),
+        )
+
+    # Nearest
+
+    def nearest(self, text: str) -> list[Trace]:
+        """The nearest search hits for the text."""
+        min_score = self._memory.config.inject.confidence_gate
+        hits = [hit for hit in self._memory.search(text, limit=_MAX_NEAREST) if hit.score >= min_score]
+        traces = [trace for hit in hits for trace in self._traces_of_hit(hit, text)]
+        return [replace(trace, is_nearest=True) for trace in traces]
+
+    def _traces_of_hit(self, hit: Hit, text: str) -> list[Trace]:
+        """The turn, or the line of the chunk that shares the most words."""
+        if hit.category == "conversation":
+            transcript = writer.attempt_load(self._home, hit.path)
+            turns = [turn for turn in transcript.turns if turn.number == hit.turn]
+            return [self._trace_turn(transcript, turn) for turn in turns[:1]]
+        try:
+            whole = notes.decode(self._memory.workspaces.read(hit.path))
+        except (StoreError, OSError):
+            return []
+        lines = whole.split("\n")[hit.lines[0] - 1 : hit.lines[1]]
+        best_line = comment.read(max(lines, key=lambda line: _count_shared(line, text), default=""))[0]
+        if not _count_shared(best_line, text):
+            return []
+        return list(islice(self._traces_in_note(hit.path, whole, lambda line: line == best_line), 1))
+
+
+def _original_path(path: str) -> str:
+    return path.replace(f"{generated_lines.ARCHIVED_CONVERSATIONS}/", f"{CONVERSATIONS}/", 1)
+
+
+def _count_shared(line: str, text: str) -> int:
+    return len(set(fold(line).split()) & set(fold(text).split()))
+
+
+def _find_turn(turns: Sequence[Turn], number: int | None) -> tuple[Turn | None, Turn | None]:
+    """A turn, and the one before it."""
+    before = None
+    for turn in turns:
+        if turn.number == number:
+            return before, turn
+        before = turn if isinstance(turn, Message) else before
+    return None, None
+
+
+def _speaker_of(turn: Turn) -> tuple[str, str]:
+    if isinstance(turn, ToolCall):
+        return "tool", turn.name
+    return (turn.role, turn.speaker or "") if isinstance(turn, Message) else ("", "")
+
+
+def _text_of(turn: Turn | None) -> str:
+    if isinstance(turn, ToolCall):
+        return f"{turn.summary} → {turn.result}" if turn.result else turn.summary
+    return turn.text if isinstance(turn, Message) else ""
+
+
+def _shorten(turn: Turn | None) -> str:
+    text = " ".join(_text_of(turn).split())
+    role = _speaker_of(turn)[0] if turn is not None else ""
+    return f"{role}: {text[:_MAX_BEFORE_CHARS]}{'…' if len(text) > _MAX_BEFORE_CHARS else ''}" if text else ""

@@ -1,0 +1,1 @@
+"""Learn everything again in a work tree, compare the result, and merge it."""

@@ -1,0 +1,148 @@
+"""Compare two versions of the notes: size, model cost, recall of the prompts compiled from them, and diff.
+
+Each version is laid out as a home of its own and measured with the settings of the home, so that only the
+notes differ. The home itself is not touched.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from os import environ
+from pathlib import Path
+from typing import NamedTuple
+
+from tacit.app import create_memory, ledger_of
+from tacit.errors import UsageError
+from tacit.evaluation.budgets import Measurement, ProgressCallback, measure_home
+from tacit.evaluation.searchable import Searchable
+from tacit.evaluation.sets import EvalQuestion, EvidencePlace
+from tacit.git import checkout
+from tacit.home.layout import CONVERSATIONS, Home
+from tacit.llm.ledger import RETENTION_DAYS
+from tacit.llm.prices import find_price
+from tacit.llm.recording import read_recordings
+from tacit.llm.spending import Call, SpendTotal, sum_calls
+from tacit.markdown import notes
+from tacit.memory import Memory
+from tacit.provenance import comment
+from tacit.provenance.generated_lines import find_generated
+from tacit.rebuild.store import Rebuild, list_rebuilds
+from tacit.text import tokens
+
+_EXCLUDED: dict[Searchable, tuple[str, ...]] = {
+    "knowledge": (CONVERSATIONS, "drafts", "attachments"),
+    "transcripts": ("knowledge", "drafts", "attachments"),
+    "both": ("drafts", "attachments"),
+}
+_TASKS = ("extract", "condense", "prune")
+
+
+class NotesVersion(NamedTuple):
+    name: str
+    commit: str
+    rebuild: Rebuild | None = None
+
+
+class NotesSize(NamedTuple):
+    notes: int
+    lines: int
+    learned: int  # lines that tacit wrote
+    tokens: int
+
+
+class NoteDiff(NamedTuple):
+    path: str
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+def find_version(memory: Memory, name: str) -> NotesVersion:
+    """Find a rebuild, branch, tag or commit by its name."""
+    for rebuild in list_rebuilds(memory.home, memory.git):
+        tip = rebuild.tip
+        if tip is not None and name in (rebuild.name, rebuild.branch):
+            return NotesVersion(name, tip, rebuild)
+    commit = memory.git.resolve(f"refs/heads/{name}") or memory.git.resolve(name)
+    if commit is None:
+        names = ", ".join(rebuild.name for rebuild in list_rebuilds(memory.home, memory.git)) or "none"
+        raise UsageError(f"{name!r} is no rebuild, branch, tag or commit. Rebuilds: {names}. See: git branch")
+    return NotesVersion(name, commit)
+
+
+def measure_size(memory: Memory, side: NotesVersion) -> NotesSize:
+    texts = dict(_read_notes(memory, side.commit))
+    return NotesSize(
+        len(texts),
+        sum(text.count("\n") for text in texts.values()),
+        sum(1 for path, text in texts.items() for _ in find_generated(text, path)),
+        sum(tokens.count(comment.remove_superseded(text)) for text in texts.values()),
+    )
+
+
+def sum_spending(memory: Memory, side: NotesVersion) -> SpendTotal:
+    """Model usage: of a rebuild from its recorded calls, else from the ledger's learning tasks."""
+    if side.rebuild is None:
+        days = ledger_of(memory.config, memory.home).days(RETENTION_DAYS)
+        return sum_calls(call for calls in days.values() for call in calls if call.task in _TASKS)
+    calls = []
+    for request, answer in read_recordings(side.rebuild.calls):
+        price = find_price(request.model, environ, memory.config.models.prices)
+        usd = None if price is None else price.of(answer.tokens_in, answer.tokens_out)
+        tokens_used = (answer.tokens_in, answer.tokens_out)
+        calls.append(Call("", "", request.task, request.model, "ok", *tokens_used, usd))
+    return sum_calls(calls)
+
+
+def diff_notes(memory: Memory, one: NotesVersion, other: NotesVersion) -> Iterator[NoteDiff]:
+    """Added and removed lines of each note, ignoring their position."""
+    old, new = dict(_read_notes(memory, one.commit)), dict(_read_notes(memory, other.commit))
+    for path in sorted({*old, *new}):
+        before, after = old.get(path, "").split("\n"), new.get(path, "").split("\n")
+        old_lines, new_lines = set(before), set(after)
+        added = tuple(line for line in after if line.strip() and line not in old_lines)
+        removed = tuple(line for line in before if line.strip() and line not in new_lines)
+        if added or removed or (path in old) != (path in new):
+            yield NoteDiff(path, added, removed)
+
+
+def _read_notes(memory: Memory, commit: str) -> Iterator[tuple[str, str]]:
+    tree = memory.git.tree(commit, "knowledge")
+    data = memory.git.blobs(dict.fromkeys(blob.name for blob in tree.values()))
+    for path, blob in tree.items():
+        if path.endswith(".md") and blob.name in data:
+            yield path, notes.decode(data[blob.name])
+
+
+def measure_recall(
+    memory: Memory,
+    side: NotesVersion,
+    searchable: Searchable,
+    questions: Sequence[EvalQuestion],
+    budgets: Sequence[int],
+    tick: ProgressCallback,
+) -> list[Measurement]:
+    """Measure the prompts compiled from this version."""
+    # On the same disk as the home, so that transcripts need not be copied.
+    with tempfile.TemporaryDirectory(prefix="compare-", dir=memory.home.private) as folder:
+        root = Path(folder) / "home"
+        root.mkdir()
+        checkout.check_out(memory.git, side.commit, root, _EXCLUDED[searchable])
+        config = replace(memory.config, workspaces=())
+        isolated = create_memory(Home(root), config, memory.moment)
+        try:
+            return list(measure_home(isolated, questions, budgets, tick))
+        finally:
+            isolated.searcher.close()
+
+
+def match_by_quotes(questions: Iterable[EvalQuestion]) -> list[EvalQuestion]:
+    """Match evidence by quote in any note, because rebuilt notes may have other names."""
+    return [
+        replace(
+            question,
+            gold=tuple(tuple(EvidencePlace("", place.quote) for place in places) for places in question.gold),
+        )
+        for question in questions
+    ]

@@ -1,0 +1,498 @@
+"""Learn everything again, on a branch and in a work tree of its own.
+
+What must stay true:
+- nothing in the home changes (rebuild/merge.py merges the result);
+- only lines that were added automatically are learned again (rebuild/strip.py); drafts follow the same
+  policies;
+- the result depends only on the base commit and the recorded answers of models: the same input gives the same
+  bytes, also after a kill and a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from tacit.condense import calendar
+from tacit.condense.archive import JOURNAL_FOLDER, prune_journals
+from tacit.condense.calendar import Period
+from tacit.condense.day import journal_path
+from tacit.condense.service import condense
+from tacit.condense.week import line_token, parse_page
+from tacit.config import Config
+from tacit.errors import TacitError, UsageError
+from tacit.git.repository import Git
+from tacit.home import files
+from tacit.home.conflicts import NoteTree
+from tacit.home.layout import CONVERSATIONS, Home
+from tacit.learn.audience_guard import private_note, redirect_changes
+from tacit.learn.entities import load_known_names
+from tacit.learn.extractors.registry import load_extractors
+from tacit.learn.model import Change, Heard, is_trusted
+from tacit.learn.note_buffer import NoteBuffer
+from tacit.learn.pipeline import learn
+from tacit.learn.service import MEMORY_FULL, draft_contradictions, group_by_path, make_drafts
+from tacit.learn.taint import GivenTexts
+from tacit.llm.chat import ChatError
+from tacit.llm.structured import Ask, BadAnswer
+from tacit.markdown import notes
+from tacit.memory import Memory
+from tacit.provenance import comment
+from tacit.provenance.comment import Provenance
+from tacit.provenance.generated_lines import REBUILD_SUBJECT, find_generated, find_removed
+from tacit.rebuild.store import Rebuild, RebuildSettings, RebuildState, open_rebuild
+from tacit.rebuild.strip import DAY_EXTRACTOR, LearnedLine, RemovedLines, restore_order, strip_generated
+from tacit.review.model import Draft
+from tacit.review.policies import policy_for_change
+from tacit.review.store import draft_key
+from tacit.topics.due import local_now
+from tacit.transcripts import writer
+from tacit.transcripts.attribution import attribute_transcript
+
+CHECKPOINT_EVERY = 500  # conversations per commit of the branch
+_MAX_BAD_ANSWERS = 20
+_ARCHIVED_JOURNAL = "archive/journal/"
+_ENTITY_FOLDERS = ("knowledge/people/", "knowledge/projects/")
+
+RebuildProgress = Callable[[int, int], None]
+
+
+class LearningSetup(NamedTuple):
+    """How a rebuild learns."""
+
+    config: Config
+    ask: Callable[[str], Ask | None]  # by task; replays recorded answers
+    settings: RebuildSettings
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildResult:
+    name: str
+    branch: str
+    base: str
+    commit: str
+    conversations: int
+    resumed: int = 0  # conversations that an earlier run had finished
+    left_out: int = 0  # lines that a person had removed
+    failed: tuple[str, ...] = ()  # reasons of failed extractions, each once
+    was_done: bool = False
+
+
+def rebuild(
+    memory: Memory,
+    name: str,
+    how: LearningSetup,
+    tick: RebuildProgress = lambda done, total: None,
+    taken_over: Collection[str] = (),
+) -> RebuildResult:
+    """Learn from all conversations on the branch extract/NAME. An unfinished rebuild is resumed; a finished
+    one is updated to the current home. `taken_over`: notes that match the branch already and need not be
+    committed."""
+    target = open_rebuild(memory.home, memory.git, name)
+    with target.locked():
+        base = _require_clean_base(memory, taken_over)
+        previous, wanted = target.state(), RebuildState(base, how.settings)
+        if previous is not None and previous.settings != wanted.settings:
+            raise UsageError(
+                f"{name} was begun in another way ({describe_settings(previous.settings)}). "
+                f"Choose another --name, or remove it with: tacit rebuild --drop {name}"
+            )
+        replay = _Replay(memory, target, how, base)
+        if previous == wanted._replace(done=True) and target.tip is not None:
+            return replay.result(target.tip, was_done=True)
+        last_done = target.resume() if previous == wanted else None
+        if last_done is None:
+            target.begin(wanted)
+        commit = replay.run(last_done or "", tick)
+        target.keep(wanted._replace(done=True))
+        return replay.result(commit)
+
+
+def _require_clean_base(memory: Memory, taken_over: Collection[str]) -> str:
+    base = memory.git.head()
+    changed = [path for path in memory.note_changes().changes if path not in taken_over] if base else []
+    changed += memory.transcripts_to_commit() if base else []
+    if base is None or changed:
+        problem = f"{changed[0]} is not committed" if changed else "There is no commit yet"
+        others = f", nor are {len(changed) - 1} more files" if len(changed) > 1 else ""
+        raise UsageError(
+            f"{problem}{others}, and what is learned anew begins from a commit. Run: tacit run commit"
+        )
+    return base
+
+
+def replayable_transcripts(memory: Memory, base: str) -> list[str]:
+    """The finalized transcripts of the commit that still exist, oldest first."""
+    paths = (path for path in memory.git.tree(base, CONVERSATIONS) if path.endswith(".md"))
+    root = memory.home.root
+    return sorted(path for path in paths if (root / path).is_file() and writer.is_sealed(root / path))
+
+
+def describe_settings(settings: RebuildSettings) -> str:
+    models = ", ".join(dict.fromkeys(model for _, model in settings.models)) or "rules"
+    return (
+        f"{', '.join(settings.extractors)}, by {models}{'' if settings.condenses else ', without summaries'}"
+    )
+
+
+class _Replay:
+    """One run of a rebuild."""
+
+    def __init__(self, memory: Memory, target: Rebuild, setup: LearningSetup, base: str) -> None:
+        self._memory, self._rebuild, self._setup, self._base = memory, target, setup, base
+        self._moment = _commit_date(memory.git, base)
+        self._names = tuple(label.partition("/")[0] for label in setup.settings.extractors)
+        self._transcripts = replayable_transcripts(memory, base)
+        self._model_error = ""  # why no model can be called
+        self._bad_answers = 0  # unusable answers in a row
+        self._resumed = self._left_out = 0
+        self._failed: list[str] = []
+
+    def result(self, commit: str, *, was_done: bool = False) -> RebuildResult:
+        return RebuildResult(
+            self._rebuild.name,
+            self._rebuild.branch,
+            self._base,
+            commit,
+            len(self._transcripts),
+            self._resumed,
+            self._left_out,
+            tuple(dict.fromkeys(self._failed)),
+            was_done,
+        )
+
+    def run(self, last_done: str, tick: RebuildProgress) -> str:
+        """Replay everything after the transcript `last_done`. Returns the name of the last commit."""
+        self._open()
+        self._resumed = self._transcripts.index(last_done) + 1 if last_done in self._transcripts else 0
+        if not self._resumed:
+            self._strip_notes()
+        finished = committed = self._resumed
+        self._refresh(finished)
+        for day, paths in groupby(self._transcripts[self._resumed :], key=_day_of):
+            if finished - committed >= CHECKPOINT_EVERY:
+                self._checkpoint(finished)
+                committed = finished
+            heards = []
+            for path in paths:
+                heards += self._learn_transcript(path)
+                finished += 1
+                tick(finished, len(self._transcripts))
+            self._summarise_day(day, heards)
+        return self._finish()
+
+    # ------------------------------------------------------------ loading
+
+    def _open(self) -> None:
+        home = Home(self._rebuild.root)
+        # Work there is for the branch alone: nothing is committed, tagged or pushed on the side.
+        self._replica = Memory(
+            home, self._setup.config, zone=self._memory.zone, now=lambda: self._moment, ask=self._make_ask
+        )
+        self._tree = NoteTree(home.root)
+        self._pages = NoteBuffer(self._tree, self._setup.config.lifecycle.memory_line_cap)
+        self._extractors = load_extractors(self._names).extractors
+        self._finished_days = self._find_finished_days()
+        self._notes = _read_notes(self._memory.git, self._base)
+        self._removed_lines = RemovedLines(self._read_removed(), self._present_lines())
+
+    def _find_finished_days(self) -> frozenset[str]:
+        """The days that were over when the base was committed."""
+        now = local_now(self._replica)
+        assert now.tzinfo is not None
+        days = {_day_of(path): now for path in self._transcripts}
+        schedule = self._setup.config.lifecycle.condensation_schedule
+        periods = calendar.find_due(schedule, now.tzinfo, now, days, {})
+        self._weeks = [period for period in periods if period.kind == "week"]
+        return frozenset(period.name for period in periods if period.kind == "day")
+
+    def _read_removed(self) -> Iterator[LearnedLine]:
+        for line in find_removed(self._memory.git, self._base):
+            yield LearnedLine(line.path, line.text, line.mark, until=line.at)
+
+    def _present_lines(self) -> list[LearnedLine]:
+        paths = [
+            *self._in_base("knowledge"),
+            *(path for path in self._in_base("archive") if path.startswith(_ARCHIVED_JOURNAL)),
+        ]
+        return [line for path in paths for line in self._marked_lines(path)]
+
+    def _in_base(self, folder: str) -> list[str]:
+        return [path for path in self._notes if path.startswith(f"{folder}/")]
+
+    def _marked_lines(self, path: str) -> Iterator[LearnedLine]:
+        for line in find_generated(notes.decode(self._notes[path]), path):
+            yield LearnedLine(path, line.text, line.mark, is_intact=not line.is_edited)
+
+    def _refresh(self, finished: int) -> None:
+        """Restore the state between conversations from the files, because a resumed run has only these."""
+        last = self._transcripts[finished - 1] if finished else ""
+        self._pages.clear()
+        self._known_names = load_known_names(self._replica)
+        self._keys = self._replica.reviews.keys()
+        self._drafts: list[Draft] = []
+        self._contradictions: list[tuple[str, str, Change]] = []
+        self._given_texts, self._later_lines = GivenTexts(), dict[str, list[str]]()
+        for path in self._tree.files("knowledge", "topics"):
+            if path.endswith(".md"):
+                self._add_given(notes.decode(self._tree.read(path)), last)
+
+    def _add_given(self, text: str, last: str) -> None:
+        """Add the lines that agents may have been given; learned lines count after their conversation."""
+        lines_now: list[str] = []
+        for line in text.split("\n"):
+            mark = comment.read(line)[1]
+            if mark is None or (newest := max(mark.transcripts)) <= last:
+                lines_now.append(line)
+            else:
+                self._later_lines.setdefault(newest, []).append(line)
+        self._given_texts.add("\n".join(lines_now))
+
+    # ------------------------------------------------------------ stripping
+
+    def _strip_notes(self) -> None:
+        for path in [*self._tree.files("archive/journal")]:
+            target = f"{JOURNAL_FOLDER}{path.removeprefix(_ARCHIVED_JOURNAL)}"
+            if not (self._tree.root / target).exists():
+                (self._tree.root / target).parent.mkdir(parents=True, exist_ok=True)
+                (self._tree.root / path).rename(self._tree.root / target)
+        transcripts = set(self._transcripts)
+        settled = self._removed_lines.transcripts(DAY_EXTRACTOR)
+
+        def is_relearned(mark: Provenance) -> bool:
+            return self._is_relearned(mark, settled) and transcripts.issuperset(mark.transcripts)
+
+        for path in [*self._tree.files("knowledge")]:
+            if path.endswith(".md"):
+                self._strip_note(path, is_relearned, settled)
+
+    def _strip_note(
+        self, path: str, is_relearned: Callable[[Provenance], bool], settled: frozenset[str]
+    ) -> None:
+        text = notes.decode(self._tree.read(path))
+        new = strip_generated(text, is_relearned, settled)
+        if new is None:
+            (self._tree.root / path).unlink()
+        elif new != text:
+            (self._tree.root / path).write_bytes(notes.encode(new))
+
+    def _is_relearned(self, mark: Provenance, settled: frozenset[str]) -> bool:
+        """Whether such a line was added automatically and would be added again."""
+        config = self._setup.config
+        if not is_trusted(mark.trust) or not config.lifecycle.auto_apply:
+            return False
+        if mark.name == DAY_EXTRACTOR:
+            is_over = all(_day_of(path) in self._finished_days for path in mark.transcripts)
+            return self._condenses and is_over and settled.isdisjoint(mark.transcripts)
+        policy = getattr(config.review, mark.name, config.review.others)
+        return mark.name in self._names and policy == "auto"
+
+    @property
+    def _condenses(self) -> bool:
+        return self._setup.settings.condenses and self._setup.config.review.journal == "auto"
+
+    # ------------------------------------------------------------ one conversation
+
+    def _learn_transcript(self, path: str) -> list[Heard]:
+        """Returns the attributed transcript; empty if nothing is learned from it."""
+        heard = attribute_transcript(self._replica, path, given=self._given_texts)
+        for line in self._later_lines.pop(path, ()):
+            self._given_texts.add(line)
+        if heard is None:
+            return []
+        learned = learn(heard, self._known_names, self._extractors, self._make_ask("extract"))
+        self._raise_if_stopped(learned.failed.values())
+        changes = [
+            change
+            for change in redirect_changes(self._replica, learned.changes, self._pages.head)
+            if not self._was_removed(change)
+        ]
+        automatic = [change for change in changes if policy_for_change(self._setup.config, change) == "auto"]
+        over_cap = [
+            change
+            for note, note_changes in group_by_path(automatic).items()
+            for change in self._add_to_note(note, note_changes)
+        ]
+        self._propose([change for change in changes if change not in automatic])
+        self._propose(over_cap, MEMORY_FULL)
+        return [heard]
+
+    def _add_to_note(self, path: str, changes: Sequence[Change]) -> Sequence[Change]:
+        """Add the changes to the note. Returns those that had no room."""
+        is_new = self._pages.head(path) is None
+        outcome = self._pages.add(path, changes, supersede=self._setup.config.review.supersede == "auto")
+        if outcome is None:
+            return changes
+        for change in outcome.added:
+            self._given_texts.add(change.text)
+        self._contradictions += [(path, line, change) for line, change in outcome.contradicts]
+        if is_new and outcome.added and path.startswith(_ENTITY_FOLDERS):
+            self._pages.flush([path])
+            self._known_names = load_known_names(self._replica)
+        return ()
+
+    def _was_removed(self, change: Change) -> bool:
+        is_out = self._removed_lines.has(change)
+        self._left_out += is_out
+        return is_out
+
+    def _propose(self, changes: Sequence[Change], reason: str = "") -> None:
+        """Add drafts, except for changes that were proposed before or are in their note by now."""
+        for _, group in groupby(sorted(changes, key=_draft_kind), key=_draft_kind):
+            lines = list(group)
+            if all(draft_key(draft) in self._keys for draft in make_drafts(self._replica, lines, reason)):
+                continue
+            new = [change for change in lines if not self._pages.says(change)]
+            self._drafts += make_drafts(self._replica, new, reason)
+
+    # ------------------------------------------------------------ days, checkpoints, the end
+
+    def _summarise_day(self, day: str, heards: Sequence[Heard]) -> None:
+        if not self._condenses or day not in self._finished_days:
+            return
+        page = journal_path(day)
+        self._pages.flush([page, private_note(page, self._pages.head)])
+        periods = [Period("day", day)]
+        summary = condense(self._replica, periods, prune=False, archive=False, heards={day: heards})
+        self._raise_if_stopped(())
+        for edit in summary.edits:
+            self._pages.drop(edit.path)
+            old_lines = set(_lines(edit.old))
+            for line in _lines(edit.new):
+                if line not in old_lines:
+                    self._given_texts.add(line)
+
+    def _checkpoint(self, finished: int) -> None:
+        self._settle()
+        last = self._transcripts[finished - 1]
+        subject = (
+            f"{REBUILD_SUBJECT}{self._rebuild.name}, {finished} of {len(self._transcripts)} conversations"
+        )
+        self._rebuild.commit(subject, last, self._moment)
+        self._refresh(finished)
+
+    def _settle(self) -> None:
+        self._pages.flush()
+        with files.hold_lock(self._replica.home.lock):
+            self._replica.reviews.propose(self._drafts)
+            self._replica.reviews.propose(self._corrections())
+        self._drafts, self._contradictions = [], []
+
+    def _corrections(self) -> Iterator[Draft]:
+        """Drafts for contradicted lines of people, unless they were proposed before."""
+        known_reasons = {decision.why for decision in self._replica.reviews.decisions()}
+        for path, line, change in self._contradictions:
+            drafts = draft_contradictions(self._replica, path, [(line, change)])
+            yield from (draft for draft in drafts if draft.reason not in known_reasons)
+
+    def _finish(self) -> str:
+        self._settle()
+        self._roll_up()
+        self._archive()
+        self._reorder()
+        last = self._transcripts[-1] if self._transcripts else ""
+        return self._rebuild.commit(
+            f"{REBUILD_SUBJECT}regenerated knowledge with {self._rebuild.name}", last, self._moment
+        )
+
+    def _roll_up(self) -> None:
+        """Roll the new journal lines up into MEMORY.md. The old lines were considered in their time."""
+        if not self._condenses or not self._weeks:
+            return
+        seen = {str(week): [*map(line_token, self._week_lines(week))] for week in self._weeks}
+        self._replica.runs.condense(seen, self._moment)
+        condense(self._replica, self._weeks, prune=False, archive=False)
+        self._raise_if_stopped(())
+
+    def _week_lines(self, week: Period) -> Iterator[str]:
+        for path in map(journal_path, week.days):
+            data = self._notes.get(path) or self._notes.get(
+                f"{_ARCHIVED_JOURNAL}{path.removeprefix(JOURNAL_FOLDER)}"
+            )
+            yield from (line.text for line in parse_page(path, notes.decode(data or b"")))
+
+    def _archive(self) -> None:
+        """Archive the pages that were archived before, and new pages that are old enough."""
+        root = self._tree.root
+        days = self._setup.config.lifecycle.journal_retention_days
+        expired = {
+            move.path for move in prune_journals(self._tree.files("knowledge/journal"), self._today, days)
+        }
+        archived_before = {
+            path.replace(_ARCHIVED_JOURNAL, JOURNAL_FOLDER, 1) for path in self._in_base("archive")
+        }
+        for path in sorted((expired | archived_before) - self._notes.keys()):
+            target = root / f"{_ARCHIVED_JOURNAL}{path.removeprefix(JOURNAL_FOLDER)}"
+            if (root / path).is_file() and not target.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                (root / path).rename(target)
+
+    def _reorder(self) -> None:
+        for path, data in self._notes.items():
+            file = self._tree.root / path
+            if file.is_file() and (current := file.read_bytes()) != data:
+                text = restore_order(notes.decode(data), notes.decode(current))
+                file.write_bytes(notes.encode(text))
+
+    @property
+    def _today(self) -> date:
+        return local_now(self._replica).date()
+
+    # ------------------------------------------------------------ models
+
+    def _make_ask(self, task: str) -> Ask | None:
+        """The function that asks the model. If the model cannot be called, or only gives bad answers, the
+        rebuild stops for now; a single bad answer only leaves something out."""
+        task_ask = self._setup.ask(task)
+        if task_ask is None:
+            return None
+
+        def ask(task: str, system: str, user: str, schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+            try:
+                items = task_ask(task, system, user, schema)
+            except BadAnswer as error:
+                self._bad_answers += 1
+                if self._bad_answers == _MAX_BAD_ANSWERS:
+                    self._model_error = f"{_MAX_BAD_ANSWERS} answers in a row could not be used. {error}"
+                raise
+            except ChatError as error:
+                self._model_error = self._model_error or str(error)
+                raise
+            self._bad_answers = 0
+            return items
+
+        return ask
+
+    def _raise_if_stopped(self, failed: Iterable[str]) -> None:
+        self._failed += failed
+        if self._model_error:
+            raise TacitError(
+                f"{self._rebuild.name} is not finished: {self._model_error} What was answered is kept. "
+                "Go on with the same command."
+            )
+
+
+def _read_notes(git: Git, commit: str) -> dict[str, bytes]:
+    tree = git.tree(commit, "knowledge", "archive")
+    names = {path: blob.name for path, blob in tree.items() if path.endswith(".md")}
+    data = git.blobs(dict.fromkeys(names.values()))
+    return {path: data[name] for path, name in names.items() if name in data}
+
+
+def _lines(data: bytes | None) -> list[str]:
+    return [] if data is None else notes.decode(data).split("\n")
+
+
+def _draft_kind(change: Change) -> tuple[str, str]:
+    return change.extractor.partition("/")[0], change.trust
+
+
+def _day_of(path: str) -> str:
+    return "-".join(path.split("/")[2:5])
+
+
+def _commit_date(git: Git, commit: str) -> datetime:
+    return datetime.fromisoformat(git.run("log", "-1", "--format=%cI", commit).decode().strip())

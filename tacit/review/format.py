@@ -1,0 +1,154 @@
+"""Drafts as files: frontmatter, and a body that a person can read and change.
+
+    ---
+    draft: lines
+    category: lessons
+    ...
+    ---
+
+    ## knowledge/memory/MEMORY.md — Lessons Learned
+
+    - 2026-10-12: Let the glaze dry for a day <!-- lessons/1 2026/10/12/0906-ses_x-y#7 web 4be0c2f7 -->
+
+A file that a person edited is read if possible, and otherwise refused with a reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, get_args
+
+from tacit.config import Policy
+from tacit.learn.model import TRUSTS
+from tacit.markdown import notes
+from tacit.markdown.lines import scan
+from tacit.markdown.yaml_values import format_entry
+from tacit.review.model import Draft, DraftForm
+
+_HEADING = re.compile(r"(\S.*?\.md)(?: — (.+))?\Z")
+_NOTE_REFERENCE = re.compile(r"^(?:target: |to: |## )(\S.*?\.md\b[\"']?)", re.MULTILINE)
+_ID = re.compile(r"[a-z0-9][a-z0-9-]{2,80}\Z")
+
+
+class UnreadableDraft(ValueError):
+    """A file in drafts/ that cannot be read as a draft; the message says why."""
+
+
+class Addition(NamedTuple):
+    path: str
+    section: str | None
+    line: str
+
+
+def render_draft(draft: Draft) -> str:
+    fields: dict[str, object] = {
+        "draft": draft.form,
+        "category": draft.category,
+        "policy": draft.policy,
+        "reason": draft.reason,
+        "made": draft.made,
+        "trust": draft.trust,
+    }
+    optional: dict[str, object] = {
+        "target": draft.target,
+        "to": draft.to,
+        "base": draft.base or ("none" if draft.form == "text" else ""),
+        "blob": draft.blob,
+        "sources": list(draft.sources),
+        "notes": list(draft.notes),
+        "generated": True,  # so that a draft without lines is deleted
+    }
+    fields |= {name: value for name, value in optional.items() if value}
+    head = "".join(format_entry(name, value) for name, value in fields.items())
+    return f"---\n{head}---\n{draft.body}"
+
+
+def parse_draft(name: str, text: str) -> Draft:
+    """Parse a draft; `name` is the file name without its extension."""
+    note = notes.parse(text, name)
+    fields = note.fields
+    if note.problems:
+        raise UnreadableDraft(str(note.problems[0]))
+    form = _choice(fields, "draft", get_args(DraftForm))
+    base = str(fields.get("base", ""))
+    return Draft(
+        id=name,
+        form=form,  # type: ignore[arg-type]
+        category=_text(fields, "category"),
+        policy=_choice(fields, "policy", get_args(Policy)),  # type: ignore[arg-type]
+        reason=str(fields.get("reason", "")),
+        made=str(fields.get("made", "")),
+        trust=_choice(fields, "trust", TRUSTS),  # type: ignore[arg-type]
+        sources=_texts(fields.get("sources")),
+        target=_text(fields, "target") if form != "lines" else "",
+        to=_text(fields, "to") if form == "move" else "",
+        base=None if base in ("", "none") else base,
+        blob=str(fields.get("blob", "")),
+        body=note.body,
+        notes=_texts(fields.get("notes")),
+    )
+
+
+def is_draft_name(name: str) -> bool:
+    return _ID.match(name) is not None
+
+
+def render_additions(additions: Iterable[Addition]) -> str:
+    """The lines below headings for their note and section."""
+    places: dict[tuple[str, str | None], list[str]] = {}
+    for addition in additions:
+        places.setdefault((addition.path, addition.section), []).append(addition.line)
+    parts = (
+        f"\n## {path}{f' — {section}' if section else ''}\n\n" + "".join(f"{line}\n" for line in lines)
+        for (path, section), lines in places.items()
+    )
+    return "".join(parts)
+
+
+def read_additions(draft: Draft) -> list[Addition]:
+    additions = list(_parse_additions(draft.body))
+    if not additions:
+        raise UnreadableDraft("no line stands below a heading `## NOTE.md — SECTION`")
+    return additions
+
+
+def find_targets(text: str) -> list[str]:
+    """The notes that a draft is for. For an unreadable draft, every path that could be one."""
+    try:
+        draft = parse_draft("draft", text)
+        named = [reference.path for reference in read_additions(draft)] if draft.form == "lines" else []
+    except UnreadableDraft:
+        return [reference.strip("\"'") for reference in _NOTE_REFERENCE.findall(text)]
+    return [path for path in (draft.target, draft.to, *named) if path]
+
+
+def _parse_additions(body: str) -> Iterator[Addition]:
+    heading: re.Match[str] | None = None
+    for line in scan(body):
+        if line.kind == "heading":
+            heading = _HEADING.match(line.title)
+            if heading is None:
+                raise UnreadableDraft(f"the heading {line.title!r} names no note")
+        elif line.kind == "text" and heading is not None:
+            yield Addition(heading[1], heading[2], line.text.rstrip())
+        elif line.kind == "text":
+            raise UnreadableDraft(f"{line.text[:60]!r} stands below no heading that names a note")
+
+
+def _text(fields: Mapping[str, object], name: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise UnreadableDraft(f"its frontmatter has no {name!r}")
+    return value
+
+
+def _choice(fields: Mapping[str, object], name: str, known: tuple[str, ...]) -> str:
+    value = _text(fields, name)
+    if value not in known:
+        raise UnreadableDraft(f"{name} is {value[:40]!r}, and not one of {', '.join(known)}")
+    return value
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()

@@ -1,0 +1,306 @@
+"""The review queue: a person approves, rejects, edits or rebases a draft.
+
+What must stay true:
+- a draft is approved exactly as its file is at that moment; the approver, the time and its hash are recorded;
+- a note that changed since the draft was made is not overwritten: the draft is rebased or refused;
+- an approval is one commit, so one command reverts it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from tacit.condense.prune import RemovedEntry, append_archived, archive_page_path, removed_entries
+from tacit.errors import DraftRefused, UsageError
+from tacit.git.repository import require_checked_out
+from tacit.home import files
+from tacit.home.conflicts import NoteTree
+from tacit.home.layout import NOTE_FOLDERS, REVIEWED
+from tacit.home.paths import path_problem
+from tacit.learn.note_lines import MEMORY, NoteLine, add_lines
+from tacit.markdown import notes
+from tacit.markdown.items import update_dates
+from tacit.review.format import Addition, UnreadableDraft, parse_draft, read_additions
+from tacit.review.model import Draft
+from tacit.review.policies import find_policy
+from tacit.review.rebase import copy_head, rebase_entries
+from tacit.text.words import fold
+from tacit.topics.due import local_now
+
+if TYPE_CHECKING:
+    from tacit.memory import Memory
+
+_STALE = "It changed since the draft was made for it, so nothing was overwritten."
+
+
+class NoteEdit(NamedTuple):
+    """A note before and after; None means no file."""
+
+    path: str
+    old: bytes | None
+    new: bytes | None
+
+
+class ReviewResult(NamedTuple):
+    draft: Draft
+    paths: tuple[str, ...]
+    commit: str  # empty if it is committed later
+
+
+def approve(memory: Memory, name: str, by: str) -> ReviewResult:
+    with files.hold_lock(memory.home.lock):
+        draft = memory.reviews.find(name)
+        edits = plan_edits(memory, draft)
+        _refuse_approver(memory, draft, edits, by)
+        sha = memory.reviews.sha_of(draft)
+        # Recorded first: after a power failure in between, the same approval is simply repeated.
+        memory.reviews.decided("approved", draft, memory.moment(), by=by, sha256=sha)
+        write_edits(memory, edits)
+        memory.reviews.remove(draft)
+        message = (
+            f"{_commit_kind(edits)}: {draft.id} approved by {by}\n\n{draft.reason}\n\n"
+            f"Draft: {draft.id} {sha}\nApproved-by: {by}\n"
+        )
+        paths = (*(edit.path for edit in edits), memory.reviews.path_of(draft), REVIEWED)
+        return ReviewResult(draft, tuple(edit.path for edit in edits), _commit(memory, message, paths))
+
+
+def reject(memory: Memory, name: str, by: str, why: str = "") -> ReviewResult:
+    with files.hold_lock(memory.home.lock):
+        draft = memory.reviews.find(name)
+        sha = memory.reviews.sha_of(draft)
+        memory.reviews.decided("rejected", draft, memory.moment(), by=by, sha256=sha, why=why)
+        memory.reviews.remove(draft)
+        subject = f"maintenance: {draft.id} rejected by {by}"
+        message = f"{subject}\n\n{why or draft.reason}\n\nDraft: {draft.id} {sha}\n"
+        commit = _commit(memory, message, (memory.reviews.path_of(draft), REVIEWED))
+        return ReviewResult(draft, (), commit)
+
+
+def edit_draft(memory: Memory, name: str, text: str, by: str) -> Draft:
+    """Replace the whole text of the draft: frontmatter and body."""
+    with files.hold_lock(memory.home.lock):
+        old = memory.reviews.find(name)
+        try:
+            new = parse_draft(old.id, text)
+            if new.form == "lines":
+                read_additions(new)
+        except UnreadableDraft as error:
+            raise DraftRefused(
+                f"The draft was left as it was: {error}. Mend the text and try again."
+            ) from None
+        target = files.Tree(memory.home.root).resolve(new.target) if new.target else ""
+        if (new.form, target, new.policy, new.trust) != (old.form, old.target, old.policy, old.trust):
+            raise DraftRefused(
+                "The draft was left as it was: its form, target, policy and trust cannot be changed. "
+                "Reject it and write the note yourself."
+            )
+        memory.reviews.rewrite(new)
+        memory.reviews.decided("edited", new, memory.moment(), by=by, sha256=memory.reviews.sha_of(new))
+        return new
+
+
+def rebase(memory: Memory, name: str, by: str) -> Draft:
+    """Update the draft to the current target, if both changes fit together."""
+    with files.hold_lock(memory.home.lock):
+        draft = memory.reviews.find(name)
+        current = read_note(memory, draft.target)
+        if draft.form != "text" or not is_stale(memory, draft):
+            raise UsageError(f"{draft.id} needs no rebase. Approve it with: tacit review approve {draft.id}")
+        base = memory.git.blobs([draft.blob]).get(draft.blob) if draft.blob else None
+        if current is None or base is None or files.digest(base) != draft.base:
+            raise DraftRefused(
+                f"What {draft.id} was made for is not known any more. Take what you want of it into "
+                f"{draft.target} yourself, then: tacit review reject {draft.id}"
+            )
+        merged = _merge(memory, draft, notes.decode(current), notes.decode(base))
+        new = replace(draft, body=merged, base=files.digest(current), blob=memory.git.blob_name(current))
+        memory.reviews.rewrite(new)
+        memory.reviews.decided("rebased", new, memory.moment(), by=by, sha256=memory.reviews.sha_of(new))
+        return new
+
+
+def _merge(memory: Memory, draft: Draft, current: str, base: str) -> str:
+    """Merge line by line if possible, else entry by entry."""
+    parts = (current, copy_head(base, current), copy_head(draft.body, current))
+    if (lines := _merge_lines(memory, *map(notes.encode, parts))) is not None:
+        return update_dates(notes.decode(lines), local_now(memory))
+    entries = rebase_entries(base, draft.body, current, draft.target, local_now(memory))
+    if entries is None:
+        raise DraftRefused(
+            f"{draft.target} was changed in the same place, so {draft.id} cannot be rebased. Change it "
+            f"with: tacit review edit {draft.id}, or reject it."
+        )
+    return entries
+
+
+def _merge_lines(memory: Memory, current: bytes, base: bytes, new: bytes) -> bytes | None:
+    with tempfile.TemporaryDirectory(dir=memory.home.private) as folder:
+        names = [Path(folder, name) for name in ("now", "base", "new")]
+        for name, data in zip(names, (current, base, new), strict=True):
+            name.write_bytes(data)
+        result = memory.git.attempt("merge-file", "-p", *map(str, names))
+    return None if result.returncode else result.stdout
+
+
+# ---------------------------------------------------------------- edits of a draft
+
+
+def is_stale(memory: Memory, draft: Draft) -> bool:
+    if draft.form == "lines":
+        return False
+    current = read_note(memory, draft.target)
+    return (None if current is None else files.digest(current)) != draft.base
+
+
+def plan_edits(memory: Memory, draft: Draft) -> list[NoteEdit]:
+    """The edits that an approval would make now. Raises if the draft cannot be approved."""
+    try:
+        edits = _compute_edits(memory, draft)
+    except UnreadableDraft as error:
+        raise DraftRefused(
+            f"{draft.id} cannot be approved: {error}. Change it: tacit review edit {draft.id}"
+        ) from None
+    return [edit for edit in edits if edit.old != edit.new]
+
+
+def _compute_edits(memory: Memory, draft: Draft) -> list[NoteEdit]:
+    if draft.form == "lines":
+        return _line_edits(memory, read_additions(draft))
+    current = read_note(memory, _note_path(memory, draft.target))
+    if _was_applied(memory, draft, current):
+        return []
+    if is_stale(memory, draft):
+        todo = (
+            f"tacit review rebase {draft.id}" if draft.form == "text" else f"tacit review reject {draft.id}"
+        )
+        raise DraftRefused(f"{draft.target}: {_STALE} Try: {todo}")
+    if draft.form == "text":
+        new = NoteEdit(draft.target, current, notes.encode(draft.body))
+        return [*archive_removed(memory, new, draft.reason), new]
+    occupant = read_note(memory, _note_path(memory, draft.to))
+    if occupant not in (None, current):
+        raise DraftRefused(f"{draft.to} is there already. Move it away, or: tacit review reject {draft.id}")
+    return [NoteEdit(draft.to, occupant, current), NoteEdit(draft.target, current, None)]
+
+
+def _was_applied(memory: Memory, draft: Draft, current: bytes | None) -> bool:
+    """Whether an interrupted approval applied it already."""
+    if draft.form == "text":
+        return current == notes.encode(draft.body)
+    moved = read_note(memory, _note_path(memory, draft.to)) if current is None else None
+    return moved is not None and files.digest(moved) == draft.base
+
+
+def archive_removed(memory: Memory, edit: NoteEdit, reason: str) -> list[NoteEdit]:
+    """Archive the entries that leave MEMORY.md, even if the draft was edited."""
+    if edit.path != MEMORY or edit.old is None or edit.new is None:
+        return []
+    removed = [
+        RemovedEntry(item, reason) for item in removed_entries(notes.decode(edit.old), notes.decode(edit.new))
+    ]
+    if not removed:
+        return []
+    page = archive_page_path(local_now(memory))
+    old = read_note(memory, page)
+    text = append_archived(None if old is None else notes.decode(old), removed, local_now(memory))
+    return [NoteEdit(page, old, notes.encode(text))]
+
+
+def _line_edits(memory: Memory, additions: list[Addition]) -> list[NoteEdit]:
+    by_path: dict[str, list[NoteLine]] = {}
+    for addition in additions:
+        by_path.setdefault(_note_path(memory, addition.path), []).append(
+            NoteLine(addition.section, addition.line)
+        )
+    edits = []
+    for path, lines in by_path.items():
+        old = read_note(memory, path)
+        text = add_lines(None if old is None else notes.decode(old), path, lines)
+        edits.append(NoteEdit(path, old, notes.encode(text)))
+    return edits
+
+
+def _note_path(memory: Memory, path: str) -> str:
+    """The path as spelled on disk; the draft may spell it differently."""
+    resolved = files.Tree(memory.home.root).resolve(path)
+    folder = resolved.partition("/")[0]
+    if folder not in NOTE_FOLDERS or folder == "drafts" or not resolved.endswith(".md"):
+        raise UnreadableDraft(f"{path} is not a note")
+    if read_note(memory, resolved) is None and (problem := path_problem(resolved)):
+        raise UnreadableDraft(f"{path[:80]!r} cannot be the name of a note: {problem}")
+    return resolved
+
+
+def render_diff(edits: list[NoteEdit]) -> str:
+    """The edits as a unified diff."""
+    diff_lines: list[str] = []
+    for change in edits:
+        old, new = _lines(change.old), _lines(change.new)
+        diff_lines += difflib.unified_diff(old, new, f"a/{change.path}", f"b/{change.path}", lineterm="")
+    return "\n".join(diff_lines)
+
+
+def _lines(data: bytes | None) -> list[str]:
+    return [] if data is None else notes.decode(data).splitlines()
+
+
+# ---------------------------------------------------------------- applying edits
+
+
+def _refuse_approver(memory: Memory, draft: Draft, edits: list[NoteEdit], approver: str) -> None:
+    if not approver.strip():
+        raise UsageError("Somebody has to say who approves: --by NAME")
+    allowed = memory.config.review.approvers
+    # Checked against the current config and notes: the draft is an older file that may have been edited.
+    paths = ("", *(edit.path for edit in edits))
+    policies = {find_policy(memory.config, draft.category, is_own=False, path=path) for path in paths}
+    if "owner" in (draft.policy, *policies) and fold(approver) not in {fold(name) for name in allowed}:
+        names = ", ".join(allowed) or "nobody yet"
+        raise DraftRefused(
+            f"{approver!r} may not approve {draft.id}: review.approvers in memory-config.yaml names {names}. "
+            "Add the name there."
+        )
+
+
+def write_edits(memory: Memory, edits: list[NoteEdit]) -> None:
+    """Write each edit if its note is unchanged. Call with the home's lock held."""
+    tree = NoteTree(memory.home.root)
+    for change in edits:
+        if change.old is None and change.new is not None:
+            require_checked_out(memory.home.root, change.path)
+    if memory.config.git.auto_commit:
+        memory.commit_theirs([edit.path for edit in edits if edit.old is not None])
+    # Write before removing: after a crash in between, text is there twice, and never lost.
+    for change in sorted(edits, key=lambda edit: (edit.new is None, not edit.path.startswith("archive/"))):
+        if change.new is not None:
+            tree.write(
+                change.path,
+                change.new,
+                None if change.old is None else files.digest(change.old),
+                tree.mode(change.path),
+            )
+        elif change.old is not None:
+            tree.remove(change.path, files.digest(change.old))
+
+
+def read_note(memory: Memory, path: str) -> bytes | None:
+    """None if there is no such note. Raises if it is in conflict: it must not be read or changed then."""
+    try:
+        return NoteTree(memory.home.root).read(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _commit_kind(edits: list[NoteEdit]) -> str:
+    return "identity" if any(edit.path.startswith("knowledge/identity/") for edit in edits) else "memory"
+
+
+def _commit(memory: Memory, message: str, paths: tuple[str, ...]) -> str:
+    if not memory.config.git.auto_commit:
+        return ""
+    return next(iter(memory.commit_paths(message, paths).commits), "")

@@ -1,0 +1,144 @@
+"""The index protocol. tests/search/sqlite/contract.py tests it, for any backend.
+
+An index holds documents as passages and finds them in two ways: by words and by vectors. Ranking across the
+two and the query language are in other modules of tacit.search. What a scope excludes is never read by
+either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol, TypeAlias
+
+from tacit.errors import TacitError
+from tacit.search.link_model import Link, Neighbour
+from tacit.search.model import EVERYTHING, Audience, Category, Document, Passage, Scope, Scored, Stamp
+
+MAX_NEIGHBOURS = 60  # maximum number of passages that `around` gives on each side
+
+
+class IndexUnavailable(TacitError):
+    """The index cannot answer now (locked, read-only, full disk). It is not damaged: try again later."""
+
+
+class IndexTimeout(IndexUnavailable):
+    """The query was given up: the deadline has passed, or the caller has gone."""
+
+
+class IndexBroken(TacitError):
+    """The index is damaged, foreign, or of another version. Quarantine it and build a new one."""
+
+
+PassageLocation: TypeAlias = tuple[str, int]  # of a passage: its file and its first line
+
+
+class StoredPassage(NamedTuple):
+    """A passage as the index returns it, with fields of its file."""
+
+    id: int
+    path: str
+    title: str
+    category: Category
+    audience: Audience
+    archived: bool
+    passage: Passage  # without its surroundings
+
+
+class IndexStats(NamedTuple):
+    files: int
+    passages: int
+    embedded: int  # passages that have a vector
+    generation: int  # grows with every change
+    embedder: str  # the embedder of the stored vectors; empty: none
+
+
+class Index(Protocol):
+    def unmoving(self) -> AbstractContextManager[None]:
+        """All queries inside see one state, even if another process writes meanwhile. They are also faster,
+        since none of them checks again for changes. Nothing may be written inside."""
+
+    def until(self, deadline: float | None) -> AbstractContextManager[None]:
+        """Queries inside are given up at this monotonic time, and raise IndexLate. In a server the server's
+        own deadline applies too, inside or outside of this."""
+
+    def stamps(self) -> dict[str, Stamp]:
+        """The files in the index, with their stamps when they were read."""
+
+    def replace(self, documents: Sequence[tuple[Document, Stamp]], gone: Collection[str] = ()) -> None:
+        """Replace these documents by their paths and remove the paths in `gone`, all or nothing."""
+
+    def lexical(self, terms: Sequence[str], scope: Scope, limit: int) -> list[Scored]:
+        """The passages that hold at least one of the terms, best BM25 first. A term of several words matches
+        as a phrase."""
+
+    def frequency(self, term: str, scope: Scope = EVERYTHING) -> float:
+        """The share of passages that contain a term, 0 to 1. For others than the owner only passages in the
+        scope count: the rarity of a word would reveal that a hidden file contains it."""
+
+    def nearest(self, vector: bytes, scope: Scope, limit: int) -> list[Scored]:
+        """The passages with the highest cosine to `vector`, best first."""
+
+    def cosines(self, vector: bytes, ids: Collection[int]) -> dict[int, float]:
+        """Cosines to `vector`, of those passages that have a vector."""
+
+    def background(self) -> list[float]:
+        """Cosines between randomly chosen texts: what unrelated texts have with this embedder."""
+
+    def stored(self, ids: Collection[int]) -> dict[int, StoredPassage]: ...
+
+    def windows(self, ids: Collection[int]) -> dict[int, str]:
+        """The text of those passages that are turns, with two turns before, one after, and speakers."""
+
+    def around(
+        self, places: Collection[PassageLocation], before: int = 0, after: int = 0
+    ) -> dict[PassageLocation, list[StoredPassage]]:
+        """The passages at these places with their neighbours in the file, in its order. An event is returned
+        whole, even if it is several passages; a passage of a note counts as one event. So 0 and 0 give a
+        complete message. Very long ones are limited to NEIGHBOURS passages; if they are on a single line, to
+        those at both of its ends."""
+
+    def matched(self, terms: Sequence[str], text: str) -> list[tuple[int, int, str]]:
+        """The matches of terms in a text, by the rules of this index: start, end and the term."""
+
+    def vectors_of(self) -> str:
+        """The name of the embedder of the stored vectors; empty if there are none."""
+
+    def has_all_vectors(self) -> bool:
+        """Whether every passage has been embedded."""
+
+    def use_embedder(self, name: str) -> None:
+        """Store vectors of this embedder from now on. Those of another one are deleted."""
+
+    def unembedded(self, limit: int) -> list[tuple[bytes, str]]:
+        """Texts that have no vector yet, each with the digest that `keep` needs. Equal texts come once."""
+
+    def keep(self, vectors: Mapping[bytes, bytes | None]) -> None:
+        """Store vectors by the digest of their text; None: the text has no vector, do not embed it again."""
+
+    def names(self, scope: Scope = EVERYTHING) -> tuple[str, ...]:
+        """People and projects that have a file in the scope."""
+
+    def references(self, paths: Collection[str], scope: Scope = EVERYTHING) -> dict[str, int]:
+        """How many other notes link to each of these; notes without such links are left out. Only notes that
+        the caller may see are counted: otherwise the order would reveal the others."""
+
+    def neighbours(self, paths: Collection[str], scope: Scope) -> list[Neighbour]:
+        """Notes in the scope that these link to, and those that link to them."""
+
+    def passages_of(self, paths: Collection[str], scope: Scope, most: int) -> dict[str, list[int]]:
+        """The first passages of each of these files, within the scope."""
+
+    def links(self, scope: Scope = EVERYTHING, path: str | None = None) -> list[Link]:
+        """All links between notes in the scope, in the order of files and lines, with their targets in the
+        scope; or those from and to the file at this path. Links of a note to itself are left out."""
+
+    def called(self, name: str, scope: Scope = EVERYTHING) -> list[str]:
+        """The files in the scope that a link with this path or name leads to."""
+
+    def notes(self, scope: Scope = EVERYTHING) -> list[str]:
+        """The paths of notes in the scope."""
+
+    def facts(self) -> IndexStats: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,142 @@
+"""Values of search: what is indexed, what may be seen, and results.
+
+`Passage` and `Document` are tuples and not dataclasses: one run creates a hundred thousand of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+from tacit.diagnostics import Problem
+from tacit.search.link_model import Pointer
+
+Category: TypeAlias = Literal[
+    "identity", "memory", "journal", "project", "person", "procedure", "reference", "conversation", "topic"
+]
+CATEGORIES: tuple[Category, ...] = get_args(Category)
+
+Audience: TypeAlias = Literal["anyone", "group", "owner"]
+AUDIENCES: tuple[Audience, ...] = get_args(Audience)  # from the widest to the narrowest
+
+
+class Passage(NamedTuple):
+    """A piece of a file that can be found and quoted: a turn, or a few paragraphs."""
+
+    text: str
+    first_line: int
+    last_line: int
+    section: tuple[str, ...]  # the headings above, outermost first
+    day: str  # ISO date, empty if unknown
+    speaker: str
+    turn: int  # number of the event in a transcript, 0 in a note
+    near: tuple[int, int]  # range of passages of its document that are indexed with it, end excluded
+
+
+class Document(NamedTuple):
+    """One file with its passages."""
+
+    path: str
+    category: Category
+    audience: Audience
+    agents: tuple[str, ...]  # empty: all agents of this home
+    conversation: str  # the session key of a transcript
+    archived: bool
+    title: str
+    day: str
+    tags: tuple[str, ...]
+    lines: int
+    passages: tuple[Passage, ...]
+    problems: tuple[Problem, ...]
+    names: tuple[str, ...] = ()  # names that a [[link]] may use, besides its path
+    links: tuple[Pointer, ...] = ()  # to other files
+
+
+class Stamp(NamedTuple):
+    """Metadata of a file on disk. Equal stamps mean that the file has not changed."""
+
+    mtime_ns: int
+    size: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a search may see. The default is everything, the owner's view."""
+
+    categories: tuple[Category, ...] = ()  # empty: all
+    audience: Audience = "owner"  # an owner sees all, a group what is for groups or for anyone
+    conversation: str = ""  # also the transcripts of this session key: a group may see its own
+    agents: tuple[str, ...] = ()  # empty: no restriction; else what is shared or belongs to one of these
+    since: date | None = None
+    until: date | None = None
+    under: str = ""  # a path or a prefix of one
+    without: tuple[str, ...] = ()  # paths to exclude
+    archived: bool | None = None  # None: both
+
+    @property
+    def is_everything(self) -> bool:
+        return self == EVERYTHING
+
+    @property
+    def whose(self) -> Scope:
+        """Everything that the caller may see, without the other filters of the search."""
+        return Scope(audience=self.audience, conversation=self.conversation, agents=self.agents)
+
+
+EVERYTHING = Scope()
+
+
+class Scored(NamedTuple):
+    id: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """How a hit got its rank. `score` is the sum of the parts, each in standard deviations above what any
+    passage gets for any query."""
+
+    score: float
+    standing: float = 0.0  # decides the order: the score, or the blend with the reranker's
+    lexical: float = 0.0
+    vector: float = 0.0
+    boosts: tuple[tuple[str, float], ...] = ()
+    bm25: float | None = None  # None: not found by this channel
+    cosine: float | None = None
+    rerank: float | None = None
+    words: tuple[str, ...] = ()  # of the query that are in the passage
+    lexical_rank: int | None = None
+    vector_rank: int | None = None
+    # For a turn that repeats the query: its relevance among the other hits. None for all other hits.
+    echo: float | None = None
+    linked: str = ""  # the file it is linked with, if that is the only reason for the hit
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    path: str
+    text: str
+    snippet: str  # around the match, in the original case, matched words between ** **
+    score: float  # calibrated relevance: 0 to 1, comparable between embedders
+    category: Category
+    lines: tuple[int, int]
+    day: str
+    speaker: str
+    turn: int
+    title: str
+    section: tuple[str, ...]
+    audience: Audience
+    archived: bool
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The result of one search, and how it was made."""
+
+    hits: tuple[Hit, ...]
+    channels: tuple[str, ...]  # the channels that answered: lexical, vector, rerank; or scan
+    degraded: tuple[str, ...] = ()  # what was not available, and why
+    trace: dict[str, object] = field(default_factory=dict)  # for --explain

@@ -1,0 +1,557 @@
+"""The background jobs of a daemon.
+
+A follower keeps the index up to date with a Searcher of its own, so that no turn waits for indexing. All
+other work is a table of jobs, run on a schedule by a few threads: `quick` for file access, `git` and `learn`
+for work that may take long.
+
+What must stay true:
+- no job ends its thread: an error is logged, shown and retried, with growing pauses;
+- setting the system clock changes nothing: jobs are timed by a monotonic clock;
+- while the home is gone, nothing runs and nothing is created; when it is back, everything goes on.
+"""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import NamedTuple
+
+from tacit.app import load_config, search_parts
+from tacit.config import Config
+from tacit.errors import Busy, HomeError, TacitError
+from tacit.home.layout import Home
+from tacit.home.listing import INDEXED
+from tacit.learn.inbox import take_offers
+from tacit.learn.service import learn_pending
+from tacit.maintenance import condense_due
+from tacit.memory import Memory
+from tacit.operations import OperationContext, take_spooled
+from tacit.search.searcher import IndexResult, Searcher
+from tacit.search.watcher import watch_home
+from tacit.server.log import Log
+from tacit.server.metrics import Metrics
+from tacit.sessions.registry import boot_seconds
+from tacit.topics.due import find_due_topics
+from tacit.topics.schedules import DueSchedule
+from tacit.transcripts import spool
+from tacit.wire import Json
+
+_MAX_WAIT_S = 1.0  # seconds between two checks of a thread for jobs that are due
+_MAX_BACKOFF_S = 300.0  # seconds between two attempts of a job that fails
+_FIRST_DRAIN_S = 10.0  # seconds for draining the spool before the daemon starts to answer
+_DRAIN_BEFORE_S = 0.25  # seconds that draining may delay a new message
+_FIRST_SCAN_PENDING = "the first look at the files is not done yet"  # not reported as a problem
+_MIN_LOGGED_FILES = 100  # files indexed in one pass
+_FIRST_COMMIT_DELAY_S = 60.0  # seconds after the start
+_FIRST_LEARN_DELAY_S = 10.0
+_MAX_CONVERSATIONS = 20  # conversations to learn from in one run, before other jobs get a turn
+
+
+class BackgroundJob(NamedTuple):
+    name: str
+    every: Callable[[], float]  # seconds
+    run: Callable[[], str]  # returns a text on what still waits and why; empty: all is done
+    thread: str = "quick"
+    first: float = 0.0  # seconds after the start
+
+
+class JobState:
+    """The state of a job: its schedule and how its last runs went."""
+
+    def __init__(self, job: BackgroundJob, now: float) -> None:
+        self.job = job
+        self.next = now + job.first
+        self.last: datetime | None = None
+        self.seconds = 0.0
+        self.runs = 0
+        self.failures = 0  # in a row
+        self.error = ""
+        self.waiting = ""
+
+    def pause(self) -> float:
+        """Seconds until the next run; they double with every failure."""
+        every = self.job.every()
+        longer = every * 2.0 ** min(16, self.failures + bool(self.waiting))
+        return max(every, min(_MAX_BACKOFF_S, longer))
+
+    def as_value(self) -> Json:
+        value: Json = {
+            "runs": self.runs,
+            "last": self.last.isoformat() if self.last else None,
+            "seconds": round(self.seconds, 4),
+        }
+        if self.failures:
+            value |= {"error": self.error, "failures": self.failures}
+        return value | ({"waiting": self.waiting} if self.waiting else {})
+
+
+class OutOfTime(Exception):
+    """Draining ran out of time; the rest waits for the next run."""
+
+
+class JobRunner:
+    def __init__(
+        self,
+        served: OperationContext,
+        log: Log,
+        *,
+        reopened: Callable[[Config], Memory],
+        changed: Callable[[Config], None] = lambda config: None,
+        clock: Callable[[], float] = boot_seconds,
+        warn: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        """`reopened` opens the same home with another config, ready to answer. `changed` is called with each
+        new config. `warn` shows a text to the operator even if the log is gone with the home."""
+        self.served = served  # replaced when the config changes
+        self._home: Home = served.memory.home
+        self._log, self._open_memory, self._clock, self._warn = log, reopened, clock, warn
+        self._on_config_change = changed
+        self._server_settings = served.memory.config.serve  # the settings that the server started with
+        self._stop = threading.Event()
+        self._follower_restart = threading.Event()
+        self._wake = {name: threading.Event() for name in ("quick", "git", "learn")}
+        self._threads: list[threading.Thread] = []
+        self._config_stamp = self._read_config_stamp()
+        self._config_trouble = ""
+        self._follow_trouble = _FIRST_SCAN_PENDING
+        self._last_index_notes = ""  # notes of the last index update
+        self._index_inode: int | None = None
+        self._is_home_gone = False
+        self._due_topics: Sequence[DueSchedule] = ()
+        self._due_total = 0
+        self._due_problem = ""
+        self._taken_total = 0
+        self._drain_lock = threading.Lock()
+        self._drain_until: float | None = None
+        self._has_checked_notes = False
+        self.jobs = [JobState(job, clock()) for job in self._make_jobs()]
+
+    def _make_jobs(self) -> Iterator[BackgroundJob]:
+        yield BackgroundJob("config", lambda: 2.0, self._reload_if_changed)
+        yield BackgroundJob("spool", lambda: 2.0, self._drain_spool)
+        yield BackgroundJob("index", lambda: 2.0, self._check_index)
+        yield BackgroundJob("let_go", lambda: 5.0, self._release_quiet)
+        yield BackgroundJob("idle", lambda: 60.0, self._seal_idle)
+        yield BackgroundJob("due", lambda: 30.0, self._check_schedules)
+        yield BackgroundJob("commit", lambda: 2.0, self._commit_ended, "git")
+        yield BackgroundJob("notes", self._commit_interval, self._commit_notes, "git", _FIRST_COMMIT_DELAY_S)
+        yield BackgroundJob("learn", self._learn_interval, self._learn, "learn", _FIRST_LEARN_DELAY_S)
+        yield BackgroundJob("condense", lambda: 60.0, self._condense, "learn", _FIRST_COMMIT_DELAY_S)
+
+    # ------------------------------------------------------------ life
+
+    def start(self) -> None:
+        loops = {f"tacit-{name}": lambda name=name: self._run_thread(name) for name in self._wake}
+        for name, loop in {**loops, "tacit-follow": self._follow_files}.items():
+            thread = threading.Thread(target=loop, name=name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def stop(self, seconds: float = 10.0) -> bool:
+        """Stop all threads within this time, and return whether they did. Ended sessions are committed; open
+        ones stay open."""
+        self._stop.set()
+        self._follower_restart.set()
+        for event in self._wake.values():
+            event.set()
+        deadline = self._clock() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - self._clock()))
+        late = [thread.name for thread in self._threads if thread.is_alive()]
+        if late:
+            self._log.say("warning", "work_stopped_early", threads=" ".join(late))
+        self.served.live.close()
+        return not late
+
+    def reload(self) -> None:
+        """Check the config now."""
+        self._config_stamp = None
+        self._run_soon("config")
+
+    def _run_soon(self, name: str) -> None:
+        for state in self.jobs:
+            if state.job.name == name:
+                state.next = 0.0
+                self._wake[state.job.thread].set()
+
+    def _run_thread(self, thread: str) -> None:
+        states = [state for state in self.jobs if state.job.thread == thread]
+        while not self._stop.is_set():
+            for state in states:
+                if state.next <= self._clock() and not self._stop.is_set():
+                    self.run(state)
+            soonest = min(state.next for state in states) - self._clock()
+            self._wake[thread].wait(min(_MAX_WAIT_S, max(0.01, soonest)))
+            self._wake[thread].clear()
+        if thread == "git":
+            self.run(next(state for state in states if state.job.name == "commit"))
+
+    def run(self, ran: JobState) -> None:
+        """Run one job now. If it fails, the others go on."""
+        started = self._clock()
+        ran.last = self.served.memory.moment()
+        try:
+            self._home.require()
+            self._set_home_gone(gone=False)
+            ran.waiting = ran.job.run()
+        except HomeError as error:
+            self._set_home_gone(gone=True)
+            self._record_failure(ran, str(error), "")
+        except (TacitError, OSError) as error:
+            self._record_failure(ran, str(error), "")
+        except Exception as error:  # noqa: BLE001 - the edge of a loop that must go on
+            self._record_failure(ran, f"{type(error).__name__}: {error}", traceback.format_exc())
+        else:
+            if ran.failures:
+                self._log.say("info", "job_recovered", job=ran.job.name, failures=ran.failures)
+            ran.failures, ran.error = 0, ""
+        ran.runs += 1
+        ran.seconds = self._clock() - started
+        ran.next = self._clock() + ran.pause()
+
+    def _record_failure(self, state: JobState, error: str, trace: str) -> None:
+        # The same error is logged only once: a full disk must not fill the log too.
+        if error != state.error and not self._is_home_gone:
+            self._log.say(
+                "error", "job_failed", job=state.job.name, error=error, **({"trace": trace} if trace else {})
+            )
+        state.failures, state.error = state.failures + 1, error
+
+    def _set_home_gone(self, *, gone: bool) -> None:
+        if gone != self._is_home_gone:
+            self._is_home_gone = gone
+            self._log.say("error" if gone else "info", "home_gone" if gone else "home_back")
+            self._warn(f"{self._home.root} is gone; nothing is kept until it is back." if gone else
+                       f"{self._home.root} is back.")  # fmt: skip
+
+    # ------------------------------------------------------------ following
+
+    def _follow_files(self) -> None:
+        while not self._stop.is_set():
+            self._follower_restart.clear()
+            memory = self.served.memory
+            searcher = Searcher(self._home, search_parts(memory.config), memory.workspaces)
+            try:
+                stop = _EitherEvent(self._stop, self._follower_restart)
+                root = str(self._home.root)
+                for indexed in watch_home(
+                    searcher, root, INDEXED, stop, self._update_follow_state, memory.workspaces
+                ):
+                    self._log_indexed(indexed)
+            except Exception as error:  # noqa: BLE001 - the edge of a loop that must go on
+                self._log.say("error", "following_failed", error=error, trace=traceback.format_exc())
+                self._update_follow_state(f"following failed: {error}")
+                self._stop.wait(10.0)
+            finally:
+                searcher.close()
+
+    def _update_follow_state(self, trouble: str) -> None:
+        """Called after every scan, so that a rebuilt index counts as followed again."""
+        present = self.served.memory.turns.present
+        if not trouble:
+            present.refresh()
+        present.followed = not trouble
+        if trouble != self._follow_trouble:
+            self._follow_trouble = trouble
+            self._log.say("warning" if trouble else "info", "following", trouble=trouble)
+
+    def _log_indexed(self, indexed: IndexResult) -> None:
+        """Log only unusual updates, and each only once: every message changes a file."""
+        report, notes = indexed.report, "; ".join(indexed.notes)
+        if report.read + report.gone >= _MIN_LOGGED_FILES or report.failed or notes != self._last_index_notes:
+            self._log.say(
+                "warning" if notes else "info",
+                "indexed",
+                read=report.read,
+                gone=report.gone,
+                failed=len(report.failed),
+                odd=notes,
+            )
+        self._last_index_notes = notes
+
+    def _check_index(self) -> str:
+        """Log that the index is gone or new. Anyone who needs it rebuilds it from the files."""
+        previous, self._index_inode = self._index_inode, self.served.memory.searcher.inode()
+        if previous is not None and previous != self._index_inode:
+            self._log.say("warning", "index_gone" if self._index_inode < 0 else "index_anew")
+        return ""
+
+    @property
+    def is_followed(self) -> bool:
+        return not self._follow_trouble
+
+    # ------------------------------------------------------------ the config
+
+    def _read_config_stamp(self) -> tuple[int, int, int] | None:
+        try:
+            info = self._home.config.stat()
+        except OSError:
+            return None
+        return info.st_mtime_ns, info.st_size, info.st_ino
+
+    def _reload_if_changed(self) -> str:
+        """Load a changed config. If it is broken, keep the current one and report the error."""
+        stamp = self._read_config_stamp()
+        if stamp != self._config_stamp:
+            self._config_stamp = stamp
+            try:
+                config = load_config(self._home).config
+            except TacitError as error:
+                self._config_trouble = f"{error} Until it is mended, the settings from before hold."
+                self._log.say("error", "config_broken", error=error)
+                self._warn(self._config_trouble)
+                return ""
+            self._config_trouble = ""
+            if config != self.served.memory.config:
+                self._replace_memory(config)
+        return ""
+
+    def _replace_memory(self, config: Config) -> None:
+        old = self.served.memory
+        new = self._open_memory(config)
+        is_same = (config.search, config.workspaces) == (old.config.search, old.config.workspaces)
+        new.turns.present.followed = self.is_followed and is_same
+        self.served.live.use(new)
+        self.served = OperationContext(new, self.served.live)
+        if not is_same:
+            self._follow_trouble = _FIRST_SCAN_PENDING
+            self._follower_restart.set()
+        if "searcher" in old.__dict__:
+            old.searcher.close()
+        self._on_config_change(config)
+        self._log.say("info", "config_reloaded", waits=" ".join(self._settings_awaiting_restart()))
+
+    def _settings_awaiting_restart(self) -> list[str]:
+        """Changed settings that take effect only when the server restarts."""
+        current = self.served.memory.config.serve
+        names = [setting.name for setting in fields(current)]
+        return [
+            f"serve.{name}"
+            for name in names
+            if getattr(current, name) != getattr(self._server_settings, name)
+        ]
+
+    # ------------------------------------------------------------ the spool
+
+    def drain_first(self) -> None:
+        """Drain the spool before the first request is answered, so that messages keep their order."""
+        self._drain_until = self._clock() + _FIRST_DRAIN_S
+        self.run(next(state for state in self.jobs if state.job.name == "spool"))
+        self._drain_until = None
+
+    def drain_before(self) -> None:
+        """Drain before a new message is kept: spooled messages are older. Both meet after the daemon hung or
+        was not asked for a while. A new message does not wait for a long spool."""
+        deadline = self._clock() + _DRAIN_BEFORE_S
+        if spool.count_waiting(self._home.root) and self._drain_lock.acquire(timeout=_DRAIN_BEFORE_S):
+            try:
+                self._drain_spool_until(deadline)  # the job reports the error, if any
+            finally:
+                self._drain_lock.release()
+
+    def _drain_spool(self) -> str:
+        with self._drain_lock:
+            drained = self._drain_spool_until(self._drain_until)
+        if drained.stopped is not None and not isinstance(drained.stopped, OutOfTime):
+            raise drained.stopped
+        return ""
+
+    def _drain_spool_until(self, deadline: float | None) -> spool.DrainResult:
+        def take(record: spool.SpooledEvent) -> None:
+            if self._stop.is_set() or (deadline is not None and self._clock() > deadline):
+                raise OutOfTime
+            take_spooled(self.served, record)
+
+        drained = spool.drain(self._home.root, take)
+        self._taken_total += drained.taken
+        if drained.taken or drained.aside:
+            self._log.say("info", "drained", taken=drained.taken, aside=len(drained.aside))
+        for reason in drained.aside[:10]:
+            self._log.say("warning", "set_aside", why=reason)
+        return drained
+
+    # ------------------------------------------------------------ sessions
+
+    def _release_quiet(self) -> str:
+        self.served.live.let_go_quiet()
+        return ""
+
+    def _seal_idle(self) -> str:
+        sealed = self.served.live.seal_idle()
+        if sealed:
+            self._log.say("info", "sealed_idle", sessions=len(sealed))
+        return ""
+
+    def _commit_ended(self) -> str:
+        outcome = self.served.live.commit_ended()
+        if outcome is None:
+            return ""
+        if outcome.commits or outcome.sealed:
+            self._log.say(
+                "info", "committed", commits=len(outcome.commits), sealed_after_crash=len(outcome.sealed)
+            )
+        for problem in outcome.problems:
+            self._log.say("warning", "problem", problem=problem)
+        return outcome.waiting if self.served.memory.config.git.auto_commit else ""
+
+    # ------------------------------------------------------------ notes
+
+    def _commit_interval(self) -> float:
+        return self.served.memory.config.lifecycle.commit_interval_minutes * 60.0
+
+    def _commit_notes(self) -> str:
+        """Commit changed notes, tag the day and the week. Soon after the start only if that is overdue."""
+        memory, is_first = self.served.memory, not self._has_checked_notes
+        self._has_checked_notes = True
+        if not memory.config.git.auto_commit or (is_first and not memory.commit_due()):
+            return ""
+        outcome = memory.commit()
+        if outcome.changed:
+            self._log.say("info", "worked", commits=len(outcome.commits), tags=" ".join(outcome.tags))
+        for problem in outcome.problems:
+            self._log.say("warning", "problem", problem=problem)
+        return outcome.waiting
+
+    # ------------------------------------------------------------ the lifecycle
+
+    def _learn_interval(self) -> float:
+        hourly = self.served.memory.config.lifecycle.extraction_trigger == "hourly"
+        return 3600.0 if hourly else 5.0
+
+    def _may_change_notes(self) -> bool:
+        """Whether notes may change without a request."""
+        config = self.served.memory.config
+        return config.lifecycle.extraction_trigger != "manual" and config.git.auto_commit
+
+    def _learn(self) -> str:
+        """Learn from ended conversations."""
+        memory = self.served.memory
+        if not self._may_change_notes():
+            return ""
+        try:
+            result = learn_pending(memory, most=_MAX_CONVERSATIONS, is_over=self._stop.is_set)
+        except Busy:
+            return ""  # another process is doing it
+        drafts = (*result.drafts, *take_offers(memory))
+        if result.sessions or drafts:
+            self._log.say(
+                "info", "learned", sessions=len(result.sessions), lines=len(result.added), drafts=len(drafts)
+            )
+        if result.failed:
+            return f"{result.waiting} conversations are still to be learned from: {result.failed[0]}"
+        return ""
+
+    def _condense(self) -> str:
+        if not self._may_change_notes():
+            return ""
+        try:
+            result = condense_due(self.served.memory)
+        except Busy:
+            return ""
+        if result.periods or result.edits or result.drafts:
+            self._log.say(
+                "info",
+                "condensed",
+                periods=len(result.periods),
+                notes=len(result.edits),
+                drafts=len(result.drafts),
+            )
+        return result.waiting
+
+    # ------------------------------------------------------------ schedules
+
+    def _check_schedules(self) -> str:
+        known = {(due.topic.name, due.at) for due in self._due_topics}
+        self._due_topics, self._due_problem = find_due_topics(self.served.memory)
+        for due in self._due_topics:
+            if (due.topic.name, due.at) not in known:
+                self._due_total += 1
+                self._log.say("info", "topic_due", topic=due.topic.name, at=due.at.isoformat())
+        return ""
+
+    # ------------------------------------------------------------ reports
+
+    def about(self) -> Json:
+        """For /v1/health and `tacit status`."""
+        config = self.served.memory.config
+        return {
+            "jobs": {state.job.name: state.as_value() for state in self.jobs},
+            "followed": self.is_followed,
+            "spool": spool.count_waiting(self._home.root),
+            "due": len(self._due_topics),
+            "inject": {
+                "enabled": config.inject.enabled,
+                "exclude_agents": list(config.inject.exclude_agents),
+                "lanes": list(config.inject.lanes),
+            },
+            "capture": {
+                "enabled": config.capture.enabled,
+                "exclude_agents": list(config.capture.exclude_agents),
+            },
+            "memory": {"read_only": config.memory.read_only},
+            "problems": self.problems(),
+        }
+
+    def skipped(self, asked: Json, began: int, code: str, reason: str) -> None:
+        """Note that a turn got an empty answer."""
+        self.served.memory.turns.skipped(asked, began, code, reason)
+
+    def problems(self) -> list[str]:
+        """The problems that an operator should know, as texts."""
+        if self._is_home_gone:
+            return [f"There is no home at {self._home.root} any more. It goes on when it is back."]
+        problems = [self._config_trouble] if self._config_trouble else []
+        if waits := self._settings_awaiting_restart():
+            names = ", ".join(waits)
+            problems.append(f"In force only after a restart (tacit stop, then tacit serve): {names}.")
+        problems += [f"The workspace {missing}." for missing in self.served.memory.workspaces.missing()]
+        if self._follow_trouble not in ("", _FIRST_SCAN_PENDING):
+            problems.append(
+                f"Files are not followed, so turns look for changes themselves: {self._follow_trouble}."
+            )
+        problems += [
+            f"The job {state.job.name} fails: {state.error}" for state in self.jobs if state.failures
+        ]
+        problems += [
+            f"The job {state.job.name} waits: {state.waiting}." for state in self.jobs if state.waiting
+        ]
+        if aside := spool.report_quarantined(self._home.root):
+            problems.append(aside)
+        return problems + ([self._due_problem] if self._due_problem else [])
+
+    def measure(self, metrics: Metrics) -> None:
+        def of_jobs(value: Callable[[JobState], float]) -> Callable[[], dict[str, float]]:
+            return lambda: {state.job.name: value(state) for state in self.jobs}
+
+        gauge = metrics.gauge
+        gauge(
+            "tacit_job_runs", "Runs of each job.", of_jobs(lambda state: state.runs), label="job", quick=True
+        )
+        gauge("tacit_job_seconds", "How long the last run of each job took.",
+             of_jobs(lambda state: state.seconds), label="job", quick=True)  # fmt: skip
+        gauge("tacit_job_failures", "Failures of each job in a row.",
+             of_jobs(lambda state: state.failures), label="job", quick=True)  # fmt: skip
+        gauge("tacit_followed", "Whether changes of files are followed.",
+             lambda: float(self.is_followed), quick=True)  # fmt: skip
+        gauge("tacit_spool_waiting", "Records in the spool.", lambda: spool.count_waiting(self._home.root))
+        gauge("tacit_spool_taken", "Records taken from the spool.", lambda: self._taken_total, quick=True)
+        gauge("tacit_topics_due", "Topics that came due and wait.", lambda: len(self._due_topics), quick=True)
+        gauge("tacit_topics_came_due", "Topics that came due.", lambda: self._due_total, quick=True)
+
+
+class _EitherEvent(threading.Event):
+    """Set when one of the events is set."""
+
+    def __init__(self, *events: threading.Event) -> None:
+        super().__init__()
+        self._events = events
+
+    def is_set(self) -> bool:
+        return any(event.is_set() for event in self._events)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the first event only; the others are noticed within a second."""
+        return self._events[0].wait(timeout) or self.is_set()

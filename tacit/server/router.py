@@ -1,0 +1,734 @@
+"""From a request to an operation and back.
+
+What must stay true:
+- every route has the same access check, and it runs before the body is read;
+- a turn is answered by its deadline, whatever its worker does; the time it waited in the queue counts;
+- a request that cannot be admitted is refused at once; an admitted one is finished, even if the server stops;
+- no operation can end the server. An unexpected error is logged with its trace, and the caller gets only a
+  reference to the log entry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import secrets
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+from tacit.config.schema import ServeSettings
+from tacit.deadline import DEADLINE, IS_ANSWERED
+from tacit.errors import (
+    Busy,
+    ConfigError,
+    DiskError,
+    GitError,
+    HomeError,
+    SessionError,
+    StoreError,
+    TacitError,
+    UsageError,
+)
+from tacit.operations import OPERATIONS, Operation, OperationContext, session_key_of
+from tacit.privacy.redaction import clean
+from tacit.server import auth, request
+from tacit.server.auth import TcpAccess
+from tacit.server.http import RETRY_AFTER, ConnectionLimits, Connections, Reply, RequestHead, error_reply
+from tacit.server.instance import LISTEN_BACKLOG
+from tacit.server.log import Log
+from tacit.server.metrics import CONTENT_TYPE, Metrics
+from tacit.server.pool import Pool, WorkItem, WorkKind, WorkResult
+from tacit.version import VERSION
+from tacit.wire import Json
+
+TURN_GRACE_S = 0.05  # seconds that a turn may take beyond its deadline, to pass its answer on
+HANG_AFTER_S = 10.0  # seconds past its time limit after which a worker counts as hung
+DIAGNOSTICS_TIMEOUT_S = 2.0  # seconds that /metrics and /v1/health wait for values from other threads
+# The loop shares the interpreter with its workers. With Python's default of 5 ms, each step of the loop may
+# wait that long for a busy worker; with this, turns beside a busy worker take a sixth of the time, and the
+# worker takes a few percent more.
+SWITCH_INTERVAL_S = 0.0002
+_MAX_TURN_MS = 60_000
+_MAX_LOOP_JSON_BYTES = 64 << 10  # larger JSON is parsed in a thread
+_LARGE_RECORD_BYTES = 512 << 10  # a larger record takes longer than others
+_RESERVED_FILES = 256  # file descriptors that are not for connections but for the index, git, logs
+# Notices that repeat at every turn of a session and that its owner can act on.
+_SESSION_NOTICES = ("unknown-key", "nobodys", "main-thread", "not-owner", "several-senders")
+_MAX_LOGGED_KEY_CHARS = 120  # characters of a session key
+# Quick operations, which do not wait for turns or searches.
+_RECORD_OPERATIONS = ("message", "tool", "end_session", "event", "renew")
+_MAX_RECORD_BYTES = 32 << 20  # bytes, the same limit as the relay's: long messages are kept too
+_ERROR_CODES: tuple[tuple[type[TacitError], str], ...] = (
+    (DiskError, "disk"),
+    (StoreError, "store"),
+    (ConfigError, "config"),
+    (HomeError, "home"),
+    (SessionError, "session"),
+    (GitError, "git"),
+)
+
+
+# The code and reason for the receipt of a skipped turn that no worker saw. A worker writes its own receipt.
+_NO_REASON = ("", "")
+_BUSY_REASON = ("busy", "Too much was asked at the same time.")
+_NOT_STARTED_REASON = ("deadline", "No worker was free before its deadline.")
+
+
+class Route(NamedTuple):
+    """`operation` is None for routes that the server answers by itself."""
+
+    name: str
+    method: str
+    path: str
+    operation: Operation | None = None
+    local: bool = False  # by the unix socket only
+
+
+OWN_ROUTES = (
+    Route("health", "GET", "/v1/health"),
+    Route("metrics", "GET", "/metrics"),
+    Route("stop", "POST", "/v1/stop", local=True),
+)
+
+
+class RouteMatch(NamedTuple):
+    route: Route
+    parameters: dict[str, str]
+    query: str
+
+
+class _TurnStats(NamedTuple):
+    """The numbers of a turn's answer that the metrics count."""
+
+    skipped: str
+    codes: tuple[str, ...]
+    tokens: int
+
+
+class _EncodedAnswer(NamedTuple):
+    data: bytes
+    turn: _TurnStats | None
+
+
+# The request, its arrival in nanoseconds, and a code and a reason if no worker ever saw it.
+SkippedCallback: TypeAlias = Callable[[Json, int, str, str], None]
+
+
+class Server:
+    """Answers requests for `served`. `about` adds fields to /v1/health, and may take a moment."""
+
+    def __init__(
+        self,
+        served: OperationContext,
+        serve: ServeSettings,
+        *,
+        deadline_ms: int,
+        metrics: Metrics,
+        log: Log,
+        operations: Sequence[Operation] = OPERATIONS,
+        about: Callable[[], Json] | None = None,
+        skipped: SkippedCallback = lambda fields, began, code, reason: None,
+        limits: ConnectionLimits | None = None,
+        stuck: float = HANG_AFTER_S,
+        grace: float = TURN_GRACE_S,
+        look: float = DIAGNOSTICS_TIMEOUT_S,
+        cores: int = os.cpu_count() or 1,
+    ) -> None:
+        self._served, self._settings = served, serve
+        self.deadline_ms = deadline_ms  # for turns that name none; may be changed at any time
+        self._metrics, self._log, self._describe_home = metrics, log, about
+        self._on_skipped = skipped  # called for each turn that got an empty answer
+        self._stuck_after, self._grace, self._diagnostics_timeout = stuck, grace, look
+        self.routes: tuple[Route, ...] = (
+            *(Route(operation.name, operation.method, operation.path, operation) for operation in operations),
+            *OWN_ROUTES,
+        )
+        limits = limits or ConnectionLimits(body_bytes=serve.max_request_kb << 10)
+        limits = limits._replace(connections=_connection_limit(limits.connections))
+        self._connections = Connections(self, limits, time.monotonic)
+        # Two at least: one of them may wait for a model on another machine.
+        self._pool = Pool("tacit-worker", serve.workers, serve.waiting, at_once=max(2, cores))
+        # For what must be answered even when all workers hang.
+        self._aside = Pool("tacit-aside", 1, 16)
+        self._reader = Pool("tacit-reader", 1, 64)
+        self._pools = (self._pool, self._aside, self._reader)
+        self._listeners: list[asyncio.Server] = []
+        self._local_listener: asyncio.Server | None = None  # the one on the unix socket
+        self._tcp_access: TcpAccess | None = None
+        self._started = time.time()
+        self._started_clock = time.monotonic()
+        self._given_up_jobs = 0
+        self._previous_switch_interval = sys.getswitchinterval()
+        self._housekeeping_timer: asyncio.TimerHandle | None = None
+        self.stop_requested = asyncio.Event()  # set by POST /v1/stop
+        self._register_gauges()
+
+    # ------------------------------------------------ life
+
+    async def start(
+        self, local: socket.socket | None = None, *, tcp_port: int | None = None, token: str = ""
+    ) -> int | None:
+        """Listen, and return the TCP port. Port 0 picks a free one. After an error nothing listens."""
+        self._loop = asyncio.get_running_loop()
+        if tcp_port is not None:
+            await self._open_port(tcp_port, token)
+        if local is not None:
+            await self.listen(local)
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        self._run_housekeeping()
+        return self._tcp_access.port if self._tcp_access else None
+
+    async def listen(self, local: socket.socket) -> None:
+        """Switch to this unix socket. The previous one's open connections are still served."""
+        previous = self._local_listener
+        self._local_listener = await self._loop.create_unix_server(
+            self._connections.local, sock=local, backlog=LISTEN_BACKLOG
+        )
+        self._listeners.append(self._local_listener)
+        if previous is not None:
+            previous.close()
+            self._listeners.remove(previous)
+
+    async def _open_port(self, port: int, token: str) -> None:
+        if not token:
+            raise UsageError("A port needs a token.")
+        try:
+            listener = await self._loop.create_server(
+                self._connections.tcp, "127.0.0.1", port, backlog=LISTEN_BACKLOG
+            )
+        except OSError as error:
+            raise UsageError(
+                f"Port {port} of 127.0.0.1 cannot be used: {error.strerror or error}. "
+                "Name another one as serve.tcp_port, or none."
+            ) from error
+        self._listeners.append(listener)
+        self._tcp_access = TcpAccess(listener.sockets[0].getsockname()[1], token)
+
+    async def stop(self, seconds: float = 10.0) -> None:
+        """Accept no more requests, finish the admitted ones for at most `seconds`, and close."""
+        for listener in self._listeners:
+            listener.close()
+        self._connections.close_idle()
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and not (self._pool.idle() and not self._connections.working()):
+            await asyncio.sleep(0.005)
+        if not self._pool.idle():
+            self._log.say("warning", "stopped_early", running=self._pool.standing().running)
+        if self._housekeeping_timer is not None:
+            self._housekeeping_timer.cancel()
+        for pool in self._pools:
+            pool.close()
+        self._connections.close_all()
+        await asyncio.sleep(0)  # lets the closed connections run their callbacks
+        sys.setswitchinterval(self._previous_switch_interval)
+
+    def _run_housekeeping(self) -> None:
+        """Close slow connections and give up hung jobs, twice a second, or more often for shorter limits."""
+        limits = self._connections.limits
+        shortest = min(limits.head_seconds, limits.body_seconds, limits.end_seconds, self._stuck_after)
+        self._housekeeping_timer = self._loop.call_later(
+            max(0.01, min(0.5, shortest / 4)), self._run_housekeeping
+        )
+        self._connections.sweep()
+        for pool in self._pools:
+            for job in pool.give_up_stuck(time.monotonic()):
+                self._report_stuck(job, pool)
+
+    def _report_stuck(self, job: WorkItem, pool: Pool) -> None:
+        self._given_up_jobs += 1
+        self._metrics.stuck.add()
+        self._log.say(
+            "error",
+            "stuck",
+            operation=job.name,
+            seconds=round(time.monotonic() - job.started, 1),
+            workers=pool.standing().threads,
+            stuck=pool.standing().stuck,
+        )
+
+    def _register_gauges(self) -> None:
+        gauge, stats = partial(self._metrics.gauge, quick=True), self._pool.standing
+        gauge("tacit_in_flight", "Requests that are worked on.", lambda: stats().running)
+        gauge("tacit_waiting", "Requests that wait for a worker.", lambda: stats().waiting)
+        gauge("tacit_workers", "Workers that can be counted on.", lambda: stats().threads)
+        gauge("tacit_workers_stuck", "Workers that hang now.", lambda: stats().stuck)
+        gauge("tacit_connections", "Connections that are open.", lambda: len(self._connections))
+
+    # ------------------------------------------------ callbacks of connections (http.App)
+
+    def screen(self, head: RequestHead) -> Reply | None:
+        """Runs before the body is read. Access comes first: an unauthorized caller learns no addresses."""
+        refusal = auth.refuse(head, self._tcp_access) or self._check_route(head)
+        if refusal is not None:
+            self._metrics.requests.add("none", str(refusal.status))
+            if refusal.status in (401, 403, 421):
+                self._metrics.refused.add("guard")
+                self._log.sometimes("warning", "guard", status=refusal.status)
+        return refusal
+
+    def _check_route(self, head: RequestHead) -> Reply | None:
+        if self._connections.stopping:
+            return self._stopping_reply()
+        if head.target == "*" and head.method == "OPTIONS":
+            return _options_reply(("GET", "HEAD", "OPTIONS", "POST"))
+        try:
+            path, _ = request.split_target(head.target)
+        except UsageError as error:
+            return error_reply(400, "usage", str(error), close=True)
+        routes = [route for route in self.routes if _match_path(route.path, path) is not None]
+        if not routes:
+            return error_reply(404, "not_found", "There is nothing at this address.")
+        methods = {route.method for route in routes}
+        methods |= {"OPTIONS"} | ({"HEAD"} if "GET" in methods else set())
+        if head.method == "OPTIONS":
+            return _options_reply(sorted(methods))
+        if head.method not in methods:
+            allow = ", ".join(sorted(methods))
+            return error_reply(405, "method", f"Use {allow} at this address.", ("Allow", allow))
+        if head.tcp and all(route.local for route in routes):
+            return error_reply(403, "forbidden", "This is answered on the unix socket only.", close=True)
+        return None
+
+    def most(self, head: RequestHead) -> int:
+        path = head.target.partition("?")[0]
+        is_record = any(route.path == path and route.name in _RECORD_OPERATIONS for route in self.routes)
+        limit = self._connections.limits.body_bytes
+        return max(limit, _MAX_RECORD_BYTES) if is_record else limit
+
+    async def answer(self, head: RequestHead, body: bytes) -> Reply:
+        name = "none"
+        try:
+            matched = self._match(head)
+            name = matched.route.name
+            reply = await self._route(head, matched, body)
+        except Exception as error:  # noqa: BLE001 - the caller gets an answer in any case
+            reply = self._failure_reply(name, error)
+        self._metrics.requests.add(name, str(reply.status))
+        self._metrics.seconds.add(time.monotonic() - head.arrived, name)
+        return reply
+
+    def opened(self) -> None:
+        self._metrics.connections.add()
+
+    def refused(self, reason: str, status: int = 0) -> None:
+        if status:
+            self._metrics.requests.add("none", str(status))
+            self._metrics.refused.add(reason)
+        else:
+            self._metrics.closed.add(reason)
+        if reason not in ("idle", "stopping"):
+            self._log.sometimes("warning", reason, status=status)
+
+    def crashed(self, error: Exception) -> None:
+        self._log_bug("connection", error)
+
+    # ------------------------------------------------ routes
+
+    def _match(self, head: RequestHead) -> RouteMatch:
+        path, query = request.split_target(head.target)
+        method = "GET" if head.method == "HEAD" else head.method
+        for route in self.routes:
+            parameters = _match_path(route.path, path) if route.method == method else None
+            if parameters is not None:
+                return RouteMatch(route, parameters, query)
+        raise UsageError("There is nothing at this address.")
+
+    async def _route(self, head: RequestHead, matched: RouteMatch, body: bytes) -> Reply:
+        if self._connections.stopping:
+            return self._stopping_reply()
+        operation = matched.route.operation
+        if operation is None:
+            return await self._answer_own_route(matched.route.name)
+        if operation.method == "POST":
+            fields = await self._parse_body(body)
+        else:
+            fields = request.parse_query(matched.query)
+        fields |= {name: request.decode_segment(value) for name, value in matched.parameters.items()}
+        try:
+            kind = _kind_of(operation, len(body))
+            reply = await self._run_operation(operation, fields, head.arrived, kind)
+        except Exception as error:  # noqa: BLE001 - the caller gets an answer in any case
+            reply = self._failure_reply(operation.name, error)
+        if reply.status != 200:
+            self._report_skipped(
+                operation, fields, head.arrived, _BUSY_REASON if reply.status == 503 else _NO_REASON
+            )
+        return reply
+
+    async def _parse_body(self, body: bytes) -> dict[str, Any]:
+        if len(body) <= _MAX_LOOP_JSON_BYTES:
+            return request.parse_object(body)
+        parsed: dict[str, Any] = await self._run_aside(
+            self._reader, "json", lambda: request.parse_object(body), self._settings.request_seconds
+        )
+        return parsed
+
+    async def _answer_own_route(self, name: str) -> Reply:
+        if name == "metrics":
+            return Reply(200, (await self._metrics_text()).encode("utf-8"), CONTENT_TYPE)
+        if name == "stop":
+            self._log.say("info", "asked_to_stop")
+            self.stop_requested.set()
+            return _json_reply({"stopping": True, "pid": os.getpid()}, 202)
+        return _json_reply(await self._health())
+
+    async def _metrics_text(self) -> str:
+        try:
+            text: str = await self._run_aside(
+                self._aside, "metrics", self._metrics.text, self._diagnostics_timeout
+            )
+        except Busy:
+            return self._metrics.text(quick=True)
+        return text
+
+    async def _health(self) -> Json:
+        stats = self._pool.standing()
+        health: Json = {
+            "status": "ok",
+            "version": VERSION,
+            "pid": os.getpid(),
+            "started": time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(self._started)),
+            "uptime_seconds": round(time.monotonic() - self._started_clock, 1),
+            "workers": {"count": stats.threads, "busy": stats.running, "stuck": stats.stuck},
+            "given_up": self._given_up_jobs,
+            "waiting": stats.waiting,
+            "connections": len(self._connections),
+            "refused": int(self._metrics.refused.value("busy")),
+            "problems": [],
+        }
+        if stats.stuck:
+            health["problems"].append(
+                f"{stats.stuck} of the workers hang and were given up; {stats.threads} can work. "
+                "See stuck in .tacit/daemon.log. A restart frees them."
+            )
+        home_report = await self._home_report()
+        health["problems"] += home_report.pop("problems", [])
+        if health["problems"]:
+            health["status"] = "degraded"
+        return {**home_report, **health}
+
+    async def _home_report(self) -> Json:
+        if self._describe_home is None:
+            return {}
+        try:
+            return dict(
+                await self._run_aside(self._aside, "health", self._describe_home, self._diagnostics_timeout)
+            )
+        except Busy:
+            return {"problems": ["What the home is doing could not be told in time."]}
+        except Exception as error:  # noqa: BLE001 - the caller gets an answer in any case
+            return {
+                "problems": [
+                    f"What the home is doing could not be told: see {self._log_bug('health', error)}."
+                ]
+            }
+
+    async def _run_aside(self, pool: Pool, name: str, call: Callable[[], Any], seconds: float) -> Any:
+        """Run a short call in a thread without waiting for the workers; Busy if it takes too long."""
+        outcome = await self._run_in_pool(pool, name, call, time.monotonic() + seconds, 0.0)
+        if not isinstance(outcome, WorkResult):
+            raise Busy("This could not be looked up in time. Try again in a moment.")
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome.value
+
+    # ------------------------------------------------ operations
+
+    async def _run_operation(
+        self, operation: Operation, fields: dict[str, Any], arrived: float, kind: WorkKind
+    ) -> Reply:
+        deadline = arrived + (
+            self._turn_seconds(fields) if operation.is_turn else self._settings.request_seconds
+        )
+        in_time = time.monotonic() < deadline
+        outcome = await self._run_in_pool(
+            self._pool,
+            operation.name,
+            lambda: self._call_operation(operation, fields, deadline),
+            deadline,
+            self._grace if operation.is_turn else 0.0,
+            kind,
+        )
+        if isinstance(outcome, WorkResult):
+            if outcome.error is not None:
+                return self._failure_reply(operation.name, outcome.error)
+            return self._success_reply(operation, fields, outcome.value)
+        if outcome == "full":
+            self._metrics.refused.add("busy")
+            self._log.sometimes("warning", "busy", operation=operation.name)
+            return error_reply(
+                503, "busy", "Too much is asked at the same time. Try again in a moment.", RETRY_AFTER
+            )
+        log_fields = (
+            {"session_key": session_key_of(fields)[:_MAX_LOGGED_KEY_CHARS]} if operation.is_turn else {}
+        )
+        self._log.sometimes(
+            "warning", "deadline", operation=operation.name, begun=outcome == "late", **log_fields
+        )
+        if operation.is_turn:
+            begun = outcome == "late"
+            return self._skipped_reply(
+                operation, fields, arrived, _late_reason(begun=begun, in_time=in_time), begun=begun
+            )
+        if outcome == "late":
+            return error_reply(
+                504, "timeout", "This took too long; it may still be done. Ask again.", RETRY_AFTER
+            )
+        return error_reply(
+            503, "busy", "No worker was free in time, so nothing was done. Try again.", RETRY_AFTER
+        )
+
+    async def _run_in_pool(
+        self,
+        pool: Pool,
+        name: str,
+        call: Callable[[], Any],
+        deadline: float,
+        grace: float,
+        kind: WorkKind = "record",
+    ) -> WorkResult | str:
+        """The outcome; or `full`: it was not admitted; `waited`: its time ran out before it began, and it
+        will not begin; `late`: it is still running."""
+        answered: asyncio.Future[WorkResult | str] = self._loop.create_future()
+
+        def run() -> Any:
+            answered_token, until_token = IS_ANSWERED.set(answered.done), DEADLINE.set(deadline)
+            try:
+                return call()
+            finally:
+                IS_ANSWERED.reset(answered_token)
+                DEADLINE.reset(until_token)
+
+        job = WorkItem(
+            name,
+            run,
+            lambda outcome: self._post_outcome(answered, outcome),
+            latest=deadline,
+            limit=deadline + grace + self._stuck_after,
+            kind=kind,
+        )
+        if not pool.admit(job):
+            return "full"
+        timers = [
+            self._loop.call_at(deadline, self._expire, pool, job, answered, False),
+            self._loop.call_at(deadline + grace, self._expire, pool, job, answered, True),
+        ]
+        try:
+            return await answered
+        finally:
+            for timer in timers:
+                timer.cancel()
+
+    def _expire(
+        self, pool: Pool, job: WorkItem, answered: asyncio.Future[WorkResult | str], is_last: bool
+    ) -> None:
+        if answered.done():
+            return
+        if pool.drop(job) or job.state == "dropped":
+            answered.set_result("waited")
+        elif is_last:
+            answered.set_result("late")
+
+    def _post_outcome(self, answered: asyncio.Future[WorkResult | str], outcome: WorkResult) -> None:
+        with suppress(RuntimeError):  # the loop is closed, so nobody waits for it
+            self._loop.call_soon_threadsafe(self._accept_outcome, answered, outcome)
+
+    def _accept_outcome(self, answered: asyncio.Future[WorkResult | str], outcome: WorkResult) -> None:
+        if answered.done():
+            self._metrics.late.add()
+            if outcome.error is not None and not isinstance(outcome.error, TacitError):
+                self._log_bug("late", outcome.error)
+        else:
+            answered.set_result(outcome)
+
+    def _call_operation(
+        self, operation: Operation, fields: dict[str, Any], deadline: float
+    ) -> _EncodedAnswer:
+        """Runs in a worker."""
+        if operation.is_turn:
+            fields = {**fields, "deadline_ms": max(1, int((deadline - time.monotonic()) * 1000))}
+        try:
+            answer = operation.run(self._served, fields)
+        except RecursionError:
+            raise UsageError("The request is nested too deeply.") from None
+        # ASCII: half a surrogate pair in a note or in a message cannot be written as UTF-8.
+        return _EncodedAnswer(
+            json.dumps(answer).encode("ascii"), _turn_stats(answer) if operation.is_turn else None
+        )
+
+    def _turn_seconds(self, fields: dict[str, Any]) -> float:
+        deadline_ms = fields.get("deadline_ms")
+        if deadline_ms is None:
+            return self.deadline_ms / 1000
+        if not isinstance(deadline_ms, int) or isinstance(deadline_ms, bool) or deadline_ms < 0:
+            raise UsageError("'deadline_ms' must be a whole number of milliseconds.")
+        return min(deadline_ms, _MAX_TURN_MS) / 1000
+
+    def _success_reply(self, operation: Operation, fields: dict[str, Any], answer: _EncodedAnswer) -> Reply:
+        if answer.turn is not None:
+            self._count_turn(operation, fields, answer.turn)
+        return Reply(200, answer.data)
+
+    def _skipped_reply(
+        self, operation: Operation, fields: dict[str, Any], arrived: float, reason: str, *, begun: bool
+    ) -> Reply:
+        answer = _empty_answer(operation.name, fields, reason)
+        self._report_skipped(operation, fields, arrived, _NO_REASON if begun else _NOT_STARTED_REASON)
+        self._count_turn(operation, fields, _TurnStats("deadline", ("deadline",), 0))
+        return _json_reply(answer)
+
+    def _report_skipped(
+        self, operation: Operation, fields: dict[str, Any], arrived: float, reason: tuple[str, str]
+    ) -> None:
+        """Report in another thread, or not at all if many wait: skipping a turn must not take long."""
+        if operation.name != "turn":
+            return
+        now = time.monotonic()
+        began = time.time_ns() - int((now - arrived) * 1e9)
+        turn_fields = {**fields, "session_key": session_key_of(fields)}
+        call = partial(self._on_skipped, turn_fields, began, *reason)
+        soon = now + self._diagnostics_timeout
+        self._aside.admit(
+            WorkItem("skipped", call, lambda _: None, latest=soon, limit=soon + self._stuck_after)
+        )
+
+    def _count_turn(self, operation: Operation, fields: dict[str, Any], turn: _TurnStats) -> None:
+        lane = "runtime" if fields.get("lane") == "runtime" else "prompt"
+        self._metrics.turns.add(lane if operation.name == "turn" else operation.name, turn.skipped)
+        for code in turn.codes:
+            self._metrics.notices.add(code)
+            if code in _SESSION_NOTICES:
+                self._log.once(
+                    "warning", code, session_key=str(fields.get("session_key", ""))[:_MAX_LOGGED_KEY_CHARS]
+                )
+        self._metrics.tokens.add(by=turn.tokens)
+
+    # ------------------------------------------------ what went wrong
+
+    def _failure_reply(self, name: str, error: BaseException) -> Reply:
+        if isinstance(error, UsageError):
+            # Without the message: it may quote the request.
+            self._log.sometimes("warning", "usage", operation=name)
+            return error_reply(400, "usage", _first_line(error))
+        if isinstance(error, Busy):
+            self._log.sometimes("warning", "held", operation=name)
+            return error_reply(503, "busy", _first_line(error), RETRY_AFTER)
+        if isinstance(error, TacitError):
+            code = next((code for kind, code in _ERROR_CODES if isinstance(error, kind)), "failed")
+            self._log.sometimes("error", code, operation=name, error=_first_line(error))
+            return error_reply(500, code, self._message_for_caller(name, error))
+        if isinstance(error, OSError):
+            self._log.sometimes(
+                "error", "system", operation=name, error=error.strerror or type(error).__name__
+            )
+            return error_reply(500, "system", f"The system refused: {error.strerror or 'no reason given'}.")
+        reference = self._log_bug(name, error)
+        return error_reply(
+            500, "bug", f"Something went wrong that should not. .tacit/daemon.log has it under {reference}."
+        )
+
+    def _message_for_caller(self, name: str, error: TacitError) -> str:
+        """The text of an error. A host may show it to anyone in the session, so the answer to a turn leaves
+        out details of the home; they are in the log."""
+        if any(route.name == name and route.operation and route.operation.is_turn for route in self.routes):
+            return "The turn could not be made. See .tacit/daemon.log for why."
+        return _first_line(error)
+
+    def _log_bug(self, name: str, error: BaseException) -> str:
+        reference = secrets.token_hex(4)
+        self._metrics.bugs.add()
+        trace = "".join(traceback.format_exception(error))
+        self._log.say("error", "bug", operation=name, reference=reference, trace=trace)
+        return reference
+
+    def _stopping_reply(self) -> Reply:
+        return error_reply(
+            503, "stopping", "The daemon is about to end. Start it again, or go on without.", RETRY_AFTER
+        )
+
+
+# ---------------------------------------------------------------- values
+
+
+def _kind_of(operation: Operation, size: int) -> WorkKind:
+    if operation.is_turn:
+        return "turn"
+    if operation.name not in _RECORD_OPERATIONS:
+        return "long"
+    return "large" if size > _LARGE_RECORD_BYTES else "record"
+
+
+def _match_path(pattern: str, path: str) -> dict[str, str] | None:
+    """The parameters in `path` if it matches the pattern of a route, else None."""
+    if "{" not in pattern:
+        return {} if path == pattern else None
+    pattern_parts, path_parts = pattern.split("/"), path.split("/")
+    if len(pattern_parts) != len(path_parts):
+        return None
+    parameters = {}
+    for part, value in zip(pattern_parts, path_parts, strict=True):
+        if part.startswith("{") and value:
+            parameters[part[1:-1]] = value
+        elif part != value:
+            return None
+    return parameters
+
+
+def _options_reply(methods: Sequence[str]) -> Reply:
+    return Reply(204, headers=(("Allow", ", ".join(methods)),))
+
+
+def _json_reply(value: Json, status: int = 200) -> Reply:
+    return Reply(status, json.dumps(value).encode("ascii"))
+
+
+def _first_line(error: TacitError) -> str:
+    """The first line of its message: the lines after it are output of another program."""
+    return clean(str(error).split("\n", 1)[0]).text[:500]
+
+
+def _turn_stats(answer: Json) -> _TurnStats:
+    notices = answer.get("notices") or []
+    codes = tuple(str(notice.get("code", "")) for notice in notices if isinstance(notice, dict))
+    tokens = answer.get("tokens")
+    return _TurnStats(str(answer.get("skipped") or ""), codes, tokens if isinstance(tokens, int) else 0)
+
+
+def _late_reason(*, begun: bool, in_time: bool) -> str:
+    if begun:
+        return "It was not ready by its deadline."
+    if in_time:
+        return "No worker was free before its deadline."
+    return "Its deadline was over when all of the request was here."
+
+
+def _empty_answer(name: str, fields: dict[str, Any], reason: str) -> Json:
+    """The answer to a turn that missed its deadline."""
+    common: Json = {
+        "receipt": "",
+        "tokens": 0,
+        "session_type": "",
+        "skipped": "deadline",
+        "notices": [{"code": "deadline", "text": f"{reason} The turn goes on without."}],
+    }
+    if name == "bootstrap":
+        files = fields.get("files")
+        host_files = files if isinstance(files, list) else None  # the host goes on with its own list
+        return {"files": host_files, "changed": False, "host_tokens": 0, "rule": "", **common}
+    return {"text": "", "budget": 0, "sections": [], "dropped": [], "timings_ms": {}, **common}
+
+
+def _connection_limit(connections: int) -> int:
+    """The number of connections, lowered if the system allows few open files."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed == resource.RLIM_INFINITY:
+        return connections
+    return min(connections, max(4, allowed - min(_RESERVED_FILES, allowed // 2)))

@@ -1,0 +1,1 @@
+"""Activates topics in three tiers, each narrower than the last, and logs the decisions."""

@@ -1,0 +1,1 @@
+"""Conversations: their format on disk, capture, verification, and who said each turn."""

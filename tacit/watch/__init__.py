@@ -1,1 +1,0 @@
-"""What wakes topics: three tiers, each narrower, and the log of what they decided."""
