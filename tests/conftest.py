@@ -39,17 +39,22 @@ _FOREIGN_NAMES = ("EMAIL", "EDITOR", "VISUAL", "PAGER", "LANG", "COLUMNS", "NO_C
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Tests of the real host share one gateway, so one worker has them all; those with hosts of their own go
-    to the other."""
+    """A worker takes a whole file, so that what its tests share is made once. Tests of the real host share
+    one gateway: one worker has them all, and begins with them because they take longest."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class Together(LoadScopeScheduling):  # type: ignore[misc]
+    class ByFile(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            if not nodeid.startswith("tests/e2e/"):
-                return nodeid
-            return "alone" if "test_uninstall" in nodeid else "shared"
+            if not nodeid.startswith("tests/e2e/") or "test_uninstall" in nodeid:
+                return nodeid.partition("::")[0]
+            return "tests/e2e"
 
-    return Together(config, log)
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/e2e/"))
 
 
 @dataclass(frozen=True, slots=True)
