@@ -618,11 +618,20 @@ class Memory:
     @cached_property
     def turns(self) -> TurnService:
         """The service that compiles turns and activates topics."""
-        from tacit.context.service import (
-            TurnService,  # loads much of the package, and keeping a message needs none of it
-        )
+        # These load much of the package, and keeping a message needs none of it.
+        from tacit.context.service import TurnService
+        from tacit.home.snapshot import LiveHome
 
-        return TurnService(self, self._parts, self._make_gate)
+        return TurnService(
+            self.home,
+            self.config,
+            LiveHome(self.home, lambda: self.searcher, self.workspaces),
+            history=self.history,
+            models=self._parts,
+            profile_of=self.profile_of,
+            now=self.moment,
+            gate=self._make_gate,
+        )
 
     def moment(self) -> datetime:
         """Now, in the home's zone."""

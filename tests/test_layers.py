@@ -60,7 +60,6 @@ UPWARD: set[tuple[str, str]] = {
     ("review", "memory"),
     ("learn", "condense"),
     ("learn", "memory"),
-    ("context", "memory"),
     ("condense", "memory"),
     ("condense", "hosts"),
     ("rebuild", "memory"),
@@ -78,7 +77,6 @@ UPWARD: set[tuple[str, str]] = {
 # These modules import each other in a circle: the services of a home take a whole Memory.
 CIRCLE = {
     "tacit.condense.service",
-    "tacit.context.service",
     "tacit.learn.audience_guard",
     "tacit.learn.entities",
     "tacit.learn.inbox",
@@ -134,6 +132,7 @@ LATE = {
     "tacit.sessions.registry",
     "tacit.learn.remember",
     "tacit.context.service",
+    "tacit.home.snapshot",
     "tacit.home.workspaces",
     "tacit.home.conflicts",
     "tacit.topics.decision_log",

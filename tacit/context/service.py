@@ -9,8 +9,9 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tacit.config import Config
 from tacit.context import receipts
 from tacit.context.compiler import ContextCompiler
 from tacit.context.delivery.files import clear_context_file
@@ -18,12 +19,16 @@ from tacit.context.file_usage import ConversationText, split_conversation
 from tacit.context.model import Compiled, Notice, Receipt
 from tacit.context.request import Request, empty_result, normalize_request, sanitize
 from tacit.errors import TacitError, UsageError
+from tacit.git.history import History
+from tacit.git.repository import Git
+from tacit.home.layout import Home
 from tacit.home.snapshot import CommitSnapshot, LiveHome
 from tacit.provenance.purged import load_purged
 from tacit.search.model import EVERYTHING
 from tacit.search.models import SearchModels
 from tacit.search.query_filter import filter_query
 from tacit.sessions.keys import classify
+from tacit.sessions.policy import SessionProfile
 from tacit.text import tokens
 from tacit.topics.loader import TopicLoader
 from tacit.topics.model_gate import GatedActivator
@@ -31,23 +36,28 @@ from tacit.topics.pipeline import WatcherPipeline
 from tacit.transcripts import writer
 from tacit.transcripts.writer import SessionState
 
-if TYPE_CHECKING:
-    from tacit.memory import Memory
-
-
 _REHEARSAL_TIMEOUT_S = 2.0
 _IN_TURN: ContextVar[bool] = ContextVar("taking", default=False)
 
 
 class TurnService:
+    """`history` and `models` serve turns that are compiled from a past commit."""
+
     def __init__(
-        self, memory: Memory, parts: SearchModels, gate: Callable[[], GatedActivator] | None
+        self,
+        home: Home,
+        config: Config,
+        present: LiveHome,
+        *,
+        history: History,
+        models: SearchModels,
+        profile_of: Callable[..., SessionProfile],
+        now: Callable[[], datetime],
+        gate: Callable[[], GatedActivator] | None = None,
     ) -> None:
-        self._memory, self._parts = memory, parts
-        self.present = LiveHome(memory.home, lambda: memory.searcher, memory.workspaces)
-        self._compiler = ContextCompiler(
-            memory.home, memory.config, gate or GatedActivator, memory.profile_of
-        )
+        self._home, self._config, self.present = home, config, present
+        self._history, self._models, self._now = history, models, now
+        self._compiler = ContextCompiler(home, config, gate or GatedActivator, profile_of)
         self._is_warm = False
 
     def take(self, message: str, *, seconds: float | None = None, **asked: Any) -> Compiled:
@@ -55,14 +65,14 @@ class TurnService:
 
         A model or an embedder that a turn calls may call tacit again before the turn is done. Such a nested
         call is no turn: it gets an empty answer without a search."""
-        now, began = self._memory.moment(), time.time_ns()
+        now, began = self._now(), time.time_ns()
         if _IN_TURN.get():
             return empty_result(message, "own-tool", "A turn asked for a turn.", now, asked)
         token = _IN_TURN.set(True)
         try:
             self.warm()
             if seconds is None:
-                seconds = self._memory.config.inject.deadline_ms / 1000
+                seconds = self._config.inject.deadline_ms / 1000
             request = self._attach_session(normalize_request(Request(message, seconds=seconds, **asked)))
             return self._compiler.compile(request, self.present, now)
         except Exception as error:  # noqa: BLE001 - a turn never breaks, whatever is wrong with us
@@ -81,16 +91,16 @@ class TurnService:
     def skipped(self, asked: Mapping[str, Any], began: int, code: str = "", reason: str = "") -> None:
         """Another component gave an empty answer to a turn. With a code, no receipt was written yet, so it is
         written here. `asked`: the request as the host sent it. `began`: in nanoseconds."""
-        compiled = empty_result(asked.get("message", ""), code, reason, self._memory.moment(), asked)
+        compiled = empty_result(asked.get("message", ""), code, reason, self._now(), asked)
         if code:
             self._record_skipped(compiled, began)
         else:
             self._clear_context_file(compiled.receipt, began)
 
     def _record_skipped(self, compiled: Compiled, began: int) -> Receipt:
-        receipt = replace(compiled.receipt, id=receipts.new_id(self._memory.moment(), secrets.randbits(20)))
+        receipt = replace(compiled.receipt, id=receipts.new_id(self._now(), secrets.randbits(20)))
         with suppress(Exception):
-            receipts.append(self._memory.home, receipt)
+            receipts.append(self._home, receipt)
         self._clear_context_file(receipt, began)
         return receipt
 
@@ -98,8 +108,8 @@ class TurnService:
         """Clear the context file of the session. The prompt lane has none."""
         if receipt.lane != "prompt":
             with suppress(Exception):
-                directory = self._memory.config.sessions.directory
-                clear_context_file(self._memory.home, directory, receipt.session_key, began)
+                directory = self._config.sessions.directory
+                clear_context_file(self._home, directory, receipt.session_key, began)
 
     def ended(self, session_key: str) -> None:
         """Call this when a session ends, or begins anew under the same key."""
@@ -110,17 +120,17 @@ class TurnService:
         a tag or a commit; then it is compiled from the home as it was."""
         request = replace(request, trial=True)
         if at is None:
-            return self._compiler.compile(self._attach_session(request), self.present, self._memory.moment())
+            return self._compiler.compile(self._attach_session(request), self.present, self._now())
         view, moment = self._open_past(at)
         return self._compiler.compile(request, view, moment)
 
     def _open_past(self, version: str) -> tuple[CommitSnapshot, datetime]:
-        memory = self._memory
-        commit = memory.history.at(version)
+        commit = self._history.at(version)
         if commit is None:
             raise UsageError(f"There was nothing yet at {version}. See: tacit history tags")
-        moment = memory.history.describe(commit).when
-        return CommitSnapshot(memory.git, commit, moment, self._parts, load_purged(memory.home.root)), moment
+        moment = self._history.describe(commit).when
+        purged = load_purged(self._home.root)
+        return CommitSnapshot(Git(self._home.root), commit, moment, self._models, purged), moment
 
     def warm(self) -> None:
         """Load what turns need. The first turn does so itself, before its deadline starts."""
@@ -131,8 +141,8 @@ class TurnService:
                 filter_query("ok")
                 filter_query("error")
                 self.watchers()
-                self._compiler.given.look(self._memory.moment() - timedelta(hours=48))
-                self.present.find("", EVERYTHING, 1, self._memory.moment(), None)
+                self._compiler.given.look(self._now() - timedelta(hours=48))
+                self.present.find("", EVERYTHING, 1, self._now(), None)
 
     def rehearse(self) -> None:
         """Compile a trial turn, so that a long-running process is warm before the first question."""
@@ -141,7 +151,7 @@ class TurnService:
             "What did we decide last week?", trial=True, quiet=True, seconds=_REHEARSAL_TIMEOUT_S
         )
         with suppress(Exception):
-            self._compiler.compile(request, self.present, self._memory.moment())
+            self._compiler.compile(request, self.present, self._now())
 
     def topics(self) -> TopicLoader:
         """The topics that could be loaded, and the problems of the others."""
@@ -152,7 +162,7 @@ class TurnService:
 
     def _is_sealed(self, record: SessionState) -> bool:
         """Whether the session is over. Its finalized transcript may still wait for the commit."""
-        file = self._memory.home.root / (record.path or "")
+        file = self._home.root / (record.path or "")
         return record.sha256 is not None or (file.is_file() and writer.is_sealed(file))
 
     def _attach_session(self, request: Request) -> Request:
@@ -175,11 +185,11 @@ class TurnService:
             return ConversationText((), (query,))
         opening = record.opening
         renewed = self._compiler.given.renewed(session_key, opening.session_id, opening.started)
-        return split_conversation(writer.read_turns(self._memory.home, record), query, renewed)
+        return split_conversation(writer.read_turns(self._home, record), query, renewed)
 
     def _find_records(self, request: Request) -> list[SessionState]:
         if request.session_id:
-            record = writer.find_state(self._memory.home, request.session_id)
+            record = writer.find_state(self._home, request.session_id)
             return [record] if record and record.opening.session_id == request.session_id else []
-        records = self._memory.open_sessions()
+        records = writer.list_states(self._home)
         return [record for record in records if record.opening.session_key == request.session_key]
