@@ -18,9 +18,32 @@ PACKAGE = Path(tacit.__file__).parent
 # place are listed with it in UPWARD; that list may only get shorter.
 ORDER = (
     *("version", "errors", "diagnostics", "deadline", "config", "text", "markdown", "json_http", "privacy"),
-    *("wire", "home", "git", "llm", "embeddings", "sample", "skills", "transcripts", "sessions", "search"),
-    *("topics", "provenance", "review", "learn", "context", "condense", "rebuild", "erase", "read_note"),
-    *("memory", "maintenance", "app", "evaluation", "operations", "hosts", "client", "relay", "aio"),
+    *(
+        "wire",
+        "home",
+        "terminal",
+        "git",
+        "llm",
+        "embeddings",
+        "sample",
+        "skills",
+        "transcripts",
+        "sessions",
+        "search",
+    ),
+    *(
+        "topics",
+        "provenance",
+        "review",
+        "learn",
+        "context",
+        "condense",
+        "rebuild",
+        "erase",
+        "read_note",
+        "terminal",
+    ),
+    *("memory", "maintenance", "app", "evaluation", "hosts", "operations", "client", "relay", "aio"),
     *("server", "cli", "__main__", ""),
 )
 PLACE = {name: place for place, name in enumerate(ORDER)}
@@ -69,7 +92,6 @@ UPWARD: set[tuple[str, str]] = {
     ("read_note", "memory"),
     ("memory", "maintenance"),
     ("app", "hosts"),
-    ("operations", "hosts"),
     ("operations", "client"),
     ("hosts", "client"),
 }

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from tacit.cli.lines import one_line
 from tacit.cli.paths import path_in_home
 from tacit.cli.receipt import blocks_of, other_notices, path_of, why_skipped
 from tacit.context.model import Notice, Receipt
@@ -22,6 +21,7 @@ from tacit.home.workspaces import Workspaces
 from tacit.markdown import notes
 from tacit.search.documents import read_document
 from tacit.search.model import AUDIENCES, Document
+from tacit.terminal.lines import one_line
 
 _UNRELATED_NOTICES = re.compile(r".*-shortened|flush.*|topic|cut")  # codes of notices
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 
 from tacit.app import open_home
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option, add_quiet_option, utf8_argument
 from tacit.config import Config
 from tacit.rebuild.merge import merge_rebuild
 from tacit.rebuild.options import restore_setup
 from tacit.rebuild.service import LearningSetup
 from tacit.rebuild.store import find_rebuild
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, add_quiet_option, utf8_argument
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -23,12 +23,12 @@ from datetime import datetime
 from typing import Any
 
 from tacit.app import open_home, recover_quietly
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
 from tacit.cli.paths import path_in_home
 from tacit.client import Client
 from tacit.errors import UsageError
 from tacit.memory import Memory
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
 from tacit.transcripts.capture import Session
 from tacit.transcripts.format import read_opening
 from tacit.transcripts.model import Opening, Sealed

@@ -18,8 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tacit.app import open_home
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option, add_quiet_option, utf8_argument
 from tacit.cli.eval_lifecycle import format_percent, read_yaml
 from tacit.errors import UsageError
 from tacit.evaluation.budgets import ProgressCallback, summarize
@@ -38,6 +36,8 @@ from tacit.rebuild.comparison import (
     measure_size,
     sum_spending,
 )
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, add_quiet_option, utf8_argument
 
 _BUDGETS = "512,1024,2048"
 _MAX_NOTES_SHOWN = 20

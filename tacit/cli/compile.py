@@ -11,10 +11,10 @@ import json
 import sys
 from pathlib import Path
 
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
 from tacit.client import connect
 from tacit.errors import UsageError
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
 from tacit.topics.model import Event
 from tacit.wire import compiled_form
 

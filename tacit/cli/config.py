@@ -10,10 +10,10 @@ import os
 
 from tacit import config as configuration
 from tacit.app import load_config
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option
 from tacit.errors import UsageError
 from tacit.home.layout import find_home
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

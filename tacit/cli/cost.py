@@ -16,8 +16,6 @@ from os import environ
 from typing import Any
 
 from tacit.app import ledger_of, limits_of, open_home
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option
 from tacit.config import Config
 from tacit.config.schema import flatten
 from tacit.embeddings.registry import is_remote
@@ -30,6 +28,8 @@ from tacit.llm.prices import BUILT_IN, find_price
 from tacit.llm.spending import Call, SpendingLimits, SpendTotal, sum_calls
 from tacit.llm.tasks import EMBED, TASKS, find_model
 from tacit.memory import Memory
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option
 from tacit.transcripts import writer
 
 _MONTH_DAYS = 30

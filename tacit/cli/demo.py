@@ -15,8 +15,6 @@ from pathlib import Path
 
 from tacit import sample
 from tacit.app import create_memory, init_home, load_config
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_quiet_option
 from tacit.cli.week import live_a_week
 from tacit.cli.why import print_receipt
 from tacit.context.model import Compiled
@@ -28,6 +26,8 @@ from tacit.home.layout import Home
 from tacit.markdown.yaml_values import format_entry
 from tacit.memory import Memory
 from tacit.sample import Conversation, Turn
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_quiet_option
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

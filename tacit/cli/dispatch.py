@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
 from tacit.cli.commands import COMMANDS
-from tacit.cli.output import warn
 from tacit.errors import GitError, TacitError, UsageError
+from tacit.terminal.arguments import utf8_argument
+from tacit.terminal.output import warn
 
 TYPE_CHECKING = False  # as in typing, which would cost every command several milliseconds
 if TYPE_CHECKING:
@@ -83,23 +83,6 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=100)
-
-
-def add_home_option(parser: argparse.ArgumentParser, default: str = "$TACIT_HOME, else ~/tacit") -> None:
-    parser.add_argument("--home", metavar="DIR", default=None, help=f"the home (default: {default})")
-
-
-def add_json_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def utf8_argument(argument: str) -> str:
-    """Decode an argument that is text: its bytes are UTF-8, whatever the locale says."""
-    return os.fsencode(argument).decode("utf-8", "surrogateescape")
-
-
-def add_quiet_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--quiet", "-q", action="store_true", help="print only problems")
 
 
 def _run_command(module: ModuleType, options: argparse.Namespace) -> int:

@@ -12,14 +12,16 @@ import shlex
 from collections.abc import Collection
 
 from tacit.app import create_memory, load_config, utc_now
-from tacit.cli import output, playbooks
-from tacit.cli.dispatch import add_home_option, add_json_option, add_quiet_option
+from tacit.cli import playbooks
 from tacit.config import Config
 from tacit.diagnostics import Problem
 from tacit.errors import ConfigError, TacitError
 from tacit.home.doctor import CheckResult, run_checks
 from tacit.home.layout import Home, find_home
 from tacit.home.permissions import close_to_others, list_open_paths
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, add_quiet_option
+from tacit.terminal.checks import exit_code, print_checks
 
 _MAX_FILES_SHOWN = 3
 
@@ -39,17 +41,6 @@ def run(options: argparse.Namespace) -> int:
     checks.append(_check_topics(home, config, {problem for check in checks for problem in check.problems}))
     print_checks(checks, as_json=options.json, quiet=options.quiet)
     return exit_code(checks)
-
-
-def print_checks(checks: list[CheckResult], *, as_json: bool, quiet: bool) -> None:
-    if as_json:
-        output.dump([_check_json(check) for check in checks])
-    else:
-        _print_plain(checks, quiet=quiet)
-
-
-def exit_code(checks: list[CheckResult]) -> int:
-    return int(any(problem.level == "error" for check in checks for problem in check.problems))
 
 
 def _check_config(home: Home) -> tuple[Config, CheckResult]:
@@ -86,27 +77,3 @@ def _check_topics(home: Home, config: Config, reported: Collection[Problem]) -> 
         )
     except (TacitError, OSError) as error:
         return CheckResult("topics", "not looked at", (Problem("topics", str(error)),))
-
-
-def _print_plain(checks: list[CheckResult], *, quiet: bool) -> None:
-    for check in checks:
-        bad = any(problem.level == "error" for problem in check.problems)
-        mark = "error" if bad else "look" if check.problems else "ok"
-        if not quiet or check.problems:
-            output.say(f"{mark:<6} {check.name:<11} {check.found}")
-        for problem in check.problems:
-            output.say(f"       {problem}")
-
-
-def _check_json(check: CheckResult) -> dict[str, object]:
-    problems = [
-        {
-            "where": problem.where,
-            "line": problem.line,
-            "what": problem.what,
-            "todo": problem.todo,
-            "level": problem.level,
-        }
-        for problem in check.problems
-    ]
-    return {"name": check.name, "found": check.found, "problems": problems}

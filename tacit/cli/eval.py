@@ -37,8 +37,6 @@ from pathlib import Path
 
 from tacit.app import open_home
 from tacit.cli import eval_lifecycle as lifecycle
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option, add_quiet_option
 from tacit.cli.eval_lifecycle import as_json
 from tacit.errors import UsageError
 from tacit.evaluation.budgets import (
@@ -56,6 +54,8 @@ from tacit.evaluation.prompts import DEFAULT_BUDGET
 from tacit.evaluation.run import QuestionHits, ask_home, ask_set
 from tacit.evaluation.run import summarize as summary
 from tacit.evaluation.sets import EvalQuestion, read_questions, read_set
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, add_quiet_option
 
 _DEFAULT_LABEL = "default"  # a turn that names no budget
 _MAX_TOKENS = 1_000_000

@@ -10,7 +10,6 @@ from typing import Any
 
 from tacit import sample
 from tacit.app import open_home
-from tacit.cli import output
 from tacit.errors import UsageError
 from tacit.evaluation.budgets import BudgetStats, PromptMethod, Summary, summarize
 from tacit.evaluation.extraction import AnswerKey, ExtractionScore, read_key, score_extractors
@@ -20,6 +19,7 @@ from tacit.evaluation.searchable import SEARCHABLE, measure_searchable, read_ans
 from tacit.learn.entities import load_known_names
 from tacit.learn.extractors.registry import BUILT_IN
 from tacit.memory import Memory
+from tacit.terminal import output
 
 _BUDGETS = (512, 1024, 2048, 4096)
 

@@ -15,9 +15,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tacit.app import load_config
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
-from tacit.cli.lines import one_line
 from tacit.config import Config, LoadedConfig
 from tacit.context.blocks import Block
 from tacit.context.delivery.bootstrap import can_unload as can_shed
@@ -31,6 +28,9 @@ from tacit.sessions.agents import find_excluded_agent, resolve_key
 from tacit.sessions.keys import SessionKind, classify
 from tacit.sessions.policy import SessionProfile, resolve_profile
 from tacit.sessions.senders import Senders
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
+from tacit.terminal.lines import one_line
 from tacit.text import tokens
 
 _FORMS = {

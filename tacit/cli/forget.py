@@ -19,8 +19,6 @@ from collections import Counter
 from itertools import groupby
 
 from tacit.app import open_home
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
 from tacit.cli.paths import path_in_home
 from tacit.erase import service as forgetting
 from tacit.erase.plan import find_unfinished
@@ -29,6 +27,8 @@ from tacit.erase.target import Erasure
 from tacit.erase.worktree import ErasurePlace
 from tacit.errors import UsageError
 from tacit.memory import Memory
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
 
 _MAX_PLACES_PER_FILE = 5  # that are shown
 _MAX_SIMILAR = 20  # files or spellings that are shown

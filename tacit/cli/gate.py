@@ -13,13 +13,13 @@ from dataclasses import asdict
 from typing import Any
 
 from tacit.app import open_home, utc_now
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
 from tacit.errors import DiskError, StoreError, UsageError
 from tacit.home.conflicts import NoteTree
 from tacit.markdown.model import Note
 from tacit.markdown.notes import decode, set_fields
 from tacit.memory import Memory
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
 from tacit.topics import parser as topics
 from tacit.topics.decision_log import Decisions, GateLog, LoggedDecision, decision_id
 from tacit.topics.model import Topic, TopicDecision

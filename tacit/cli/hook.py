@@ -7,13 +7,13 @@ import os
 from pathlib import Path
 
 from tacit.app import load_config
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option
 from tacit.config import Config
 from tacit.errors import ConfigError
 from tacit.git.hooks import HOOK_NAMES, check_staged, log_changed_paths
 from tacit.git.repository import Git
 from tacit.home.layout import Home
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

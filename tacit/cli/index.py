@@ -12,13 +12,13 @@ import sys
 import threading
 
 from tacit.app import open_home
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option, add_quiet_option
 from tacit.errors import UsageError
 from tacit.home.listing import INDEXED
 from tacit.memory import Memory
 from tacit.search.searcher import IndexResult
 from tacit.search.watcher import watch_home
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, add_quiet_option
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

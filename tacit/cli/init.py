@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 
 from tacit.app import init_home
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option, add_quiet_option
 from tacit.home.init import InitReport
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, add_quiet_option
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,11 +10,11 @@ import argparse
 from collections.abc import Iterable
 
 from tacit.app import open_home
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
 from tacit.errors import UsageError
 from tacit.search.link_model import Link, LinkSummary, NoteLinks
 from tacit.search.searcher import Searcher
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
 
 _MAX_SHOWN = 20  # of each list; --json has all
 

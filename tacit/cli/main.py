@@ -9,7 +9,7 @@ import os
 import sys
 
 from tacit.cli.commands import COMMANDS
-from tacit.cli.streams import CANNOT_WRITE, drop_output
+from tacit.terminal.streams import CANNOT_WRITE, drop_output
 from tacit.version import VERSION
 
 

@@ -7,7 +7,6 @@ import stat
 from collections.abc import Iterable, Iterator
 from typing import TypeGuard
 
-from tacit.cli.lines import clip, one_line
 from tacit.context.loaded_files import FileLoader, Listener, LoadedBlock
 from tacit.context.model import Dropped
 from tacit.diagnostics import Problem
@@ -15,6 +14,7 @@ from tacit.home.listing import ENDINGS
 from tacit.markdown import notes
 from tacit.memory import Memory
 from tacit.sessions.keys import DEFAULT_AGENT
+from tacit.terminal.lines import clip, one_line
 from tacit.topics.model import Activation, Topic, TopicDecision, Trigger
 from tacit.topics.patterns import PatternMatcher
 

@@ -21,11 +21,11 @@ import shlex
 from collections.abc import Sequence
 
 from tacit.app import open_home
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
 from tacit.errors import UsageError
 from tacit.provenance.generated_lines import GeneratedLine
 from tacit.provenance.purge import Purge, carry_out, inspect
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
 
 _MAX_LINES_SHOWN = 200
 

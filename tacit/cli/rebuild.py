@@ -14,13 +14,13 @@ from __future__ import annotations
 import argparse
 
 from tacit.app import open_home
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option, add_quiet_option, utf8_argument
 from tacit.errors import UsageError
 from tacit.memory import Memory
 from tacit.rebuild.options import setup_from_options
 from tacit.rebuild.service import RebuildResult, rebuild
 from tacit.rebuild.store import find_rebuild, list_rebuilds
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, add_quiet_option, utf8_argument
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
-from tacit.cli.lines import (
+from tacit.context.model import SLOTS, Dropped, Notice, Receipt, Section
+from tacit.terminal.lines import (
     Line,
     StyledText,
     clip,
@@ -19,8 +20,7 @@ from tacit.cli.lines import (
     wrap_beside,
     wrap_styled,
 )
-from tacit.cli.output import pluralize
-from tacit.context.model import SLOTS, Dropped, Notice, Receipt, Section
+from tacit.terminal.output import pluralize
 
 ReceiptBlock: TypeAlias = Section | Dropped
 

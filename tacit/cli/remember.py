@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import argparse
 
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
 from tacit.client import connect
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

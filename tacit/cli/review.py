@@ -21,10 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.app import open_home
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
 from tacit.cli.editor import edit_text
-from tacit.cli.lines import one_line
 from tacit.errors import TacitError
 from tacit.home.files import Tree
 from tacit.markdown import notes
@@ -32,6 +29,9 @@ from tacit.memory import Memory
 from tacit.provenance import comment
 from tacit.review import service
 from tacit.review.model import Draft
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
+from tacit.terminal.lines import one_line
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

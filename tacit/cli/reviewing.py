@@ -7,11 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 from tacit.app import open_workspace
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
 from tacit.hosts.openclaw.workspace import AgentWorkspace, review
 from tacit.hosts.openclaw.workspace.review import ProposedDraft
 from tacit.review.file_drafts_model import Artefact, Event
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -19,14 +19,14 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from tacit.app import open_home
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option, add_quiet_option
 from tacit.condense.service import CondenseResult, condense, due_periods, prune_is_due
 from tacit.errors import Busy, TacitError
 from tacit.learn.service import LearnPreview, LearnResult, learn_pending, preview_learning
 from tacit.memory import Memory, Worked
 from tacit.review import service
 from tacit.review.model import Draft
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, add_quiet_option
 
 WORK = ("commit", "extract", "condense", "prune", "archive", "all")
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
-from tacit.cli import output
-from tacit.cli.lines import one_line
 from tacit.cli.playbooks import exit_code
 from tacit.errors import UsageError
 from tacit.memory import Memory
+from tacit.terminal import output
+from tacit.terminal.lines import one_line
 from tacit.topics.acknowledged import acknowledge, last_acknowledged, lock_due, subtract_elapsed
 from tacit.topics.due import local_now
 from tacit.topics.schedules import DueSchedule, as_value, find_due_schedules

@@ -10,10 +10,10 @@ import argparse
 from collections.abc import Iterator, Sequence
 from datetime import date
 
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
 from tacit.client import connect
 from tacit.search.model import AUDIENCES, CATEGORIES, Found, Hit, Scope, Why
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
 from tacit.wire import found_form, hit_form
 
 _MAX_LINE_CHARS = 5000  # a path may have 4096 bytes

@@ -18,8 +18,6 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_quiet_option
 from tacit.errors import HomeError, TacitError, UsageError
 from tacit.git.hooks import find_program
 from tacit.home import files
@@ -27,6 +25,8 @@ from tacit.home.layout import Home, find_home
 from tacit.server import main as daemon
 from tacit.server.autostart import Service, UserPaths, is_ours, render_service
 from tacit.server.instance import DaemonInfo, find_daemon
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_quiet_option
 
 _START_TIMEOUT_S = 120.0  # in the background: the first start may have to read many files
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tacit.cli import output, snippets
-from tacit.cli.dispatch import add_json_option
+from tacit.cli import snippets
 from tacit.errors import StoreError
 from tacit.home import files
 from tacit.skills import CARD_FILE, SkillCard, load_cards
+from tacit.terminal import output
+from tacit.terminal.arguments import add_json_option
 from tacit.text.tokens import count
 
 

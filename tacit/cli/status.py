@@ -11,12 +11,12 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option
 from tacit.client.socket import Unreachable, send_request, socket_path
 from tacit.errors import ConfigError, MergeConflict, TacitError
 from tacit.home import status as overview
 from tacit.home.layout import Home, find_home
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option
 
 TYPE_CHECKING = False  # as in typing, which would cost every command several milliseconds
 if TYPE_CHECKING:

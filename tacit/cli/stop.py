@@ -8,12 +8,12 @@ import signal
 import time
 from contextlib import suppress
 
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_quiet_option
 from tacit.client.socket import Unreachable, send_request
 from tacit.errors import Busy
 from tacit.home.layout import Home, find_home
 from tacit.server.instance import DaemonInfo, find_daemon
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_quiet_option
 
 _ASK_TIMEOUT_S = 5.0
 _EXIT_TIMEOUT_S = 45.0  # the daemon finishes its work first

@@ -17,9 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tacit.app import open_home
-from tacit.cli import output, schedules, trial
-from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
-from tacit.cli.lines import clip, one_line, terminal_width
+from tacit.cli import schedules, trial
 from tacit.cli.playbooks import (
     MAX_TRIGGER_CHARS,
     describe_audience,
@@ -35,6 +33,9 @@ from tacit.context.model import Dropped
 from tacit.diagnostics import Problem
 from tacit.errors import UsageError
 from tacit.memory import Memory
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
+from tacit.terminal.lines import clip, one_line, terminal_width
 from tacit.text import tokens
 from tacit.topics.model import Topic, Trigger
 from tacit.topics.policy import own_threshold

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.cli import output
-from tacit.cli.lines import clip, one_line
 from tacit.cli.playbooks import describe_triggers
 from tacit.context.loaded_files import Listener
 from tacit.errors import UsageError
 from tacit.memory import Memory
 from tacit.search.query_filter import filter_query
+from tacit.terminal import output
+from tacit.terminal.lines import clip, one_line
 from tacit.topics.model import Match, Similarity, Stimulus, Topic, TopicDecision
 from tacit.topics.patterns import PatternMatcher
 from tacit.topics.pipeline import Moment, WatchResult

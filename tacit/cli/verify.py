@@ -11,8 +11,8 @@ import argparse
 from collections import Counter
 
 from tacit.app import open_home
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option, add_quiet_option
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, add_quiet_option
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

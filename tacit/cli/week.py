@@ -19,8 +19,6 @@ import yaml
 
 from tacit import sample
 from tacit.app import create_memory, init_home, load_config
-from tacit.cli import output
-from tacit.cli.lines import one_line
 from tacit.condense.service import CondenseResult
 from tacit.evaluation.budgets import summarize
 from tacit.evaluation.sampled import SAMPLE_SETTINGS, play_conversation
@@ -40,6 +38,8 @@ from tacit.rebuild.service import rebuild
 from tacit.review import service
 from tacit.review.model import Draft
 from tacit.sample import Conversation
+from tacit.terminal import output
+from tacit.terminal.lines import one_line
 
 OWNER = "hanna"
 _SEEDED_FOLDERS = ("knowledge/identity/", "knowledge/people/", "knowledge/projects/", "topics/")

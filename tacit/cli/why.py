@@ -16,10 +16,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from tacit.app import load_config
-from tacit.cli import output
 from tacit.cli.absent import Reason, file_exists, reasons_for, resolve_path
-from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
-from tacit.cli.lines import Line, StyledText, one_line, print_lines, terminal_width, wrap_beside, wrap_styled
 from tacit.cli.receipt import (
     ReceiptBlock,
     blocks_of,
@@ -37,6 +34,17 @@ from tacit.context.receipt_codec import as_dict
 from tacit.errors import UsageError
 from tacit.home.layout import Home, find_home
 from tacit.home.workspaces import Workspaces
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
+from tacit.terminal.lines import (
+    Line,
+    StyledText,
+    one_line,
+    print_lines,
+    terminal_width,
+    wrap_beside,
+    wrap_styled,
+)
 
 _COMPILE_HINT = '`tacit compile "…"` makes one.'
 

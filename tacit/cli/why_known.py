@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from tacit.app import open_home
-from tacit.cli import output
-from tacit.cli.dispatch import add_home_option, add_json_option, utf8_argument
 from tacit.provenance.model import SourceTurn, Trace
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
 
 _HOW_LABELS = {
     "generated": "tacit wrote it",

@@ -17,14 +17,15 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from tacit.cli import output, reviewing
-from tacit.cli.dispatch import utf8_argument
+from tacit.cli import reviewing
 from tacit.cli.reviewing import open_from_options
 from tacit.hosts.openclaw.workspace import AgentWorkspace, wisdom
 from tacit.hosts.openclaw.workspace.layout import SOUL
 from tacit.hosts.openclaw.workspace.review import propose_as_is
 from tacit.hosts.openclaw.workspace.shorter import check_stale_tools
 from tacit.hosts.openclaw.workspace.wisdom import WISDOM, Found
+from tacit.terminal import output
+from tacit.terminal.arguments import utf8_argument
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

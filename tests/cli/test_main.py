@@ -164,7 +164,12 @@ def test_a_bug_is_said_as_one_with_its_traceback(
     assert said.endswith("tacit: this is a bug in tacit. Nothing was acknowledged that is not on disk.\n")
 
 
-LIGHT = ["tacit", *(f"tacit.cli{name}" for name in ("", ".commands", ".main", ".streams")), "tacit.version"]
+LIGHT = [
+    "tacit",
+    *("tacit.cli", "tacit.cli.commands", "tacit.cli.main"),
+    *("tacit.terminal", "tacit.terminal.streams"),
+    "tacit.version",
+]
 
 
 def test_a_command_is_imported_only_when_it_is_called() -> None:

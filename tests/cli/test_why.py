@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.cli.dispatch import dispatch
-from tacit.cli.lines import count_cells
 from tacit.cli.receipt import render_receipt, render_receipt_list
 from tacit.context import receipts
 from tacit.context.model import Dropped, Notice, Receipt, Section, Slot
 from tacit.context.receipt_codec import decode_line
 from tacit.home.layout import Home
+from tacit.terminal.lines import count_cells
 from tests.conftest import Ran, Tacit, on_a_terminal
 
 DATA = Path(__file__).parent.parent / "data" / "why"

@@ -16,13 +16,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tacit.app import open_home, utc_now
-from tacit.cli import output
-from tacit.cli.dispatch import add_json_option
 from tacit.cli.openclaw.options import add_host_options
 from tacit.hosts.openclaw import baseline, bootstrap_files, locate
 from tacit.hosts.openclaw.baseline import SessionReport
 from tacit.hosts.openclaw.cost_comparison import ComparisonRow
 from tacit.memory import Memory
+from tacit.terminal import output
+from tacit.terminal.arguments import add_json_option
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

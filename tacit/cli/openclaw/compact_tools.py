@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import argparse
 
-from tacit.cli import output, reviewing
+from tacit.cli import reviewing
 from tacit.cli.reviewing import open_from_options
 from tacit.hosts.openclaw.workspace import ARTEFACTS
 from tacit.hosts.openclaw.workspace.review import propose_as_is
 from tacit.hosts.openclaw.workspace.shorter import check_stale_tools, compact_tools
+from tacit.terminal import output
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,8 +12,6 @@ import os
 from collections.abc import Iterator
 
 from tacit.app import open_home, utc_now
-from tacit.cli import doctor as plain
-from tacit.cli.dispatch import add_json_option, add_quiet_option
 from tacit.cli.openclaw.options import add_host_options
 from tacit.diagnostics import Problem
 from tacit.errors import HostError
@@ -22,6 +20,8 @@ from tacit.hosts.openclaw import locate, probe
 from tacit.hosts.openclaw.doctor import checks
 from tacit.hosts.openclaw.locate import OpenClawHost
 from tacit.memory import Memory
+from tacit.terminal.arguments import add_json_option, add_quiet_option
+from tacit.terminal.checks import exit_code, print_checks
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,8 +37,8 @@ def run(options: argparse.Namespace) -> int:
     results = list(checks(host, memory.home, memory.config))
     if options.probe:
         results += _probe(host, memory)
-    plain.print_checks(results, as_json=options.json, quiet=options.quiet)
-    return plain.exit_code(results)
+    print_checks(results, as_json=options.json, quiet=options.quiet)
+    return exit_code(results)
 
 
 def _probe(host: OpenClawHost, memory: Memory) -> Iterator[CheckResult]:

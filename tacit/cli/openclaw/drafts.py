@@ -6,11 +6,12 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from tacit.cli import output, reviewing
-from tacit.cli.lines import one_line
+from tacit.cli import reviewing
 from tacit.cli.reviewing import open_from_options
 from tacit.hosts.openclaw.workspace import ARTEFACTS, AgentWorkspace
 from tacit.review.file_drafts_model import DraftStatus, Event
+from tacit.terminal import output
+from tacit.terminal.lines import one_line
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

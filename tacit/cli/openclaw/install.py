@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterator
 
 from tacit.app import utc_now
-from tacit.cli import output
 from tacit.cli.openclaw.options import add_host_options, confirm
 from tacit.errors import HostError
 from tacit.home.layout import Home, find_home
@@ -27,6 +26,7 @@ from tacit.hosts.openclaw.install import install, prepare
 from tacit.hosts.openclaw.install_plan import InstallPlan
 from tacit.hosts.openclaw.locate import OpenClawHost
 from tacit.hosts.openclaw.state import is_daemon_up
+from tacit.terminal import output
 
 _GATEWAY_TIMEOUT_S = 30.0
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import argparse
 
-from tacit.cli import output, reviewing
+from tacit.cli import reviewing
 from tacit.cli.reviewing import open_from_options
 from tacit.hosts.openclaw.workspace.shorter import summarise_memory
+from tacit.terminal import output
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tacit.cli.dispatch import add_home_option
 from tacit.errors import UsageError
+from tacit.terminal.arguments import add_home_option
 
 
 def add_host_options(parser: argparse.ArgumentParser) -> None:

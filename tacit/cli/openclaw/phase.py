@@ -19,8 +19,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from tacit.app import open_home
-from tacit.cli import output, reviewing
-from tacit.cli.dispatch import utf8_argument
+from tacit.cli import reviewing
 from tacit.cli.reviewing import open_from_options
 from tacit.errors import HostError, UsageError
 from tacit.hosts.openclaw import locate
@@ -29,6 +28,8 @@ from tacit.hosts.openclaw.phases.conditions import Condition
 from tacit.hosts.openclaw.phases.criteria import NAMES, Criterion
 from tacit.hosts.openclaw.phases.migration import Migration
 from tacit.hosts.openclaw.phases.stages import ABOUT, DONE, NONE, ORDER
+from tacit.terminal import output
+from tacit.terminal.arguments import utf8_argument
 
 _PHASES = tuple(phase for phase in ORDER if phase not in (NONE, DONE))
 _PREPARATION = "0"  # what people call the first two together

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from tacit.app import load_config, utc_now
-from tacit.cli import output
-from tacit.cli.dispatch import add_json_option
 from tacit.cli.openclaw.options import add_host_options
 from tacit.home.layout import find_home
 from tacit.hosts.openclaw import locate as find
 from tacit.hosts.openclaw import packaged, state
 from tacit.hosts.openclaw.state import HostState
+from tacit.terminal import output
+from tacit.terminal.arguments import add_json_option
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import argparse
 import os
 
-from tacit.cli import output
 from tacit.cli.openclaw.options import add_host_options, confirm
 from tacit.home.layout import find_home
 from tacit.hosts.openclaw import locate as find
 from tacit.hosts.openclaw.install import is_installed, uninstall
+from tacit.terminal import output
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

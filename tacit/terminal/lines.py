@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from tacit.cli import output
+from tacit.terminal import output
 
 _MIN_WIDTH, _MAX_WIDTH, _DEFAULT_WIDTH = 60, 140, 100
 

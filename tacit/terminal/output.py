@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from tacit.cli.streams import CANNOT_WRITE, drop_output
+from tacit.terminal.streams import CANNOT_WRITE, drop_output
 
 TYPE_CHECKING = False  # as in typing, which would cost every command several milliseconds
 if TYPE_CHECKING:

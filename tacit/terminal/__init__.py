@@ -1,0 +1,1 @@
+"""What commands share: the options that many of them take, and how they print."""

@@ -1,0 +1,23 @@
+"""Options that many commands take, and the type of an argument that is text."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+
+def add_home_option(parser: argparse.ArgumentParser, default: str = "$TACIT_HOME, else ~/tacit") -> None:
+    parser.add_argument("--home", metavar="DIR", default=None, help=f"the home (default: {default})")
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def utf8_argument(argument: str) -> str:
+    """Decode an argument that is text: its bytes are UTF-8, whatever the locale says."""
+    return os.fsencode(argument).decode("utf-8", "surrogateescape")
+
+
+def add_quiet_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--quiet", "-q", action="store_true", help="print only problems")
