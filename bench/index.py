@@ -67,7 +67,7 @@ def _measure_rebuild(home: Path) -> Measured:
         searcher.close()
         assert update.report.read == len(files)
         assert update.facts
-        assert update.facts.embedded == update.facts.passages, update.notes
+        assert update.facts.embedded == update.facts.chunks, update.notes
 
     what = f"index: {NOTES:,} notes from nothing, words and vectors"
     result = paired(what, "read + chunk", timed(floor), timed(ours), samples=3, aim=3.0, warm=0)

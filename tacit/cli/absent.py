@@ -116,7 +116,7 @@ def _is_narrower(file_audience: str, session_audience: str) -> bool:
 
 
 def _empty_reasons(doc: Document) -> Iterator[Reason]:
-    if not doc.passages:
+    if not doc.chunks:
         yield Reason("empty", "There is no text in it.")
 
 

@@ -15,6 +15,7 @@ from tacit.app import open_home
 from tacit.errors import UsageError
 from tacit.home.listing import INDEXED
 from tacit.memory import Memory
+from tacit.search.index import IndexStats
 from tacit.search.searcher import IndexResult
 from tacit.search.watcher import watch_home
 from tacit.terminal import output
@@ -73,7 +74,7 @@ def _report_update(indexed: IndexResult, *, quiet: bool) -> None:
     output.say(f"{', '.join(parts)}; {output.pluralize(indexed.embedded, 'new vector')}")
     output.say(
         f"The index holds {output.pluralize(facts.files, 'file')},"
-        f" {output.pluralize(facts.passages, 'passage')},"
+        f" {output.pluralize(facts.chunks, 'passage')},"
         f" {output.pluralize(facts.embedded, 'vector')}."
     )
 
@@ -88,5 +89,15 @@ def _as_json(indexed: IndexResult) -> dict[str, object]:
         "notes": list(indexed.notes),
         "failed": [{"path": problem.where, "what": problem.what} for problem in report.failed],
         "problems": [str(problem) for problem in report.problems],
-        "index": facts._asdict() if facts else {},
+        "index": _index_form(facts) if facts else {},
+    }
+
+
+def _index_form(facts: IndexStats) -> dict[str, object]:
+    return {
+        "files": facts.files,
+        "passages": facts.chunks,
+        "embedded": facts.embedded,
+        "generation": facts.generation,
+        "embedder": facts.embedder,
     }

@@ -66,7 +66,7 @@ from tacit.learn.model import Said
 from tacit.learn.window_extract import extract
 from tacit.privacy import redaction
 from tacit.privacy.delimiters import strip_invisible
-from tacit.search.index import PassageLocation, StoredPassage
+from tacit.search.index import ChunkLocation, StoredChunk
 from tacit.search.model import CATEGORIES, Found, Hit, Scope
 from tacit.search.query_filter import FilterResult, filter_query, is_own_tool
 from tacit.sessions.agents import find_excluded_agent
@@ -494,7 +494,7 @@ class _TurnCompilation:
             excluded=self._exclusion_reason,
         )
 
-    def _load_neighbours(self, hits: Sequence[Hit]) -> Mapping[PassageLocation, Sequence[StoredPassage]]:
+    def _load_neighbours(self, hits: Sequence[Hit]) -> Mapping[ChunkLocation, Sequence[StoredChunk]]:
         """The whole turns of the best hits, each with the next turn."""
         turns = [(hit.path, hit.lines[0]) for hit in hits[:MAX_HITS_WITH_NEIGHBOURS] if hit.turn]
         return self.view.around(turns, 0, 1) if turns else {}

@@ -29,7 +29,7 @@ from zlib import crc32
 from tacit.context.blocks import Block
 from tacit.context.model import Dropped
 from tacit.markdown.strip import strip_comments
-from tacit.search.index import MAX_NEIGHBOURS, PassageLocation, StoredPassage
+from tacit.search.index import MAX_NEIGHBOURS, ChunkLocation, StoredChunk
 from tacit.search.model import Category, Hit
 from tacit.search.speaker_intent import is_asked_about, parse_speaker_roles
 from tacit.text.questions import QUESTION_MARKS
@@ -82,7 +82,7 @@ def rank(
     hits: Sequence[Hit],
     rules: RankingRules,
     *,
-    near: Mapping[PassageLocation, Sequence[StoredPassage]],
+    near: Mapping[ChunkLocation, Sequence[StoredChunk]],
     given: Collection[str] = (),
     excluded: Callable[[Hit], str] = lambda hit: "",
 ) -> RankedBlocks:
@@ -132,7 +132,7 @@ def _promote_repeat(echo: Hit, relevance: float) -> Hit:
 
 
 def _find_repeated_questions(
-    hits: Iterable[Hit], near: Mapping[PassageLocation, Sequence[StoredPassage]]
+    hits: Iterable[Hit], near: Mapping[ChunkLocation, Sequence[StoredChunk]]
 ) -> list[Hit]:
     """Turns that consist only of the message; a longer turn that contains it is not among them."""
     turns = _group_by_turn(near)
@@ -172,7 +172,7 @@ def chunk_key(hit: Hit) -> ChunkKey:
 def _compute_values(
     hits: Sequence[Hit],
     rules: RankingRules,
-    near: Mapping[PassageLocation, Sequence[StoredPassage]],
+    near: Mapping[ChunkLocation, Sequence[StoredChunk]],
 ) -> dict[ChunkKey, float]:
     values: dict[ChunkKey, float] = {}
     best: dict[str, float] = {}
@@ -206,7 +206,7 @@ def _cap_linked(
 
 
 def _find_answers(
-    hits: Iterable[Hit], near: Mapping[PassageLocation, Sequence[StoredPassage]]
+    hits: Iterable[Hit], near: Mapping[ChunkLocation, Sequence[StoredChunk]]
 ) -> Iterator[tuple[ChunkKey, float, float]]:
     """The turn after each question among the hits, the lift it gets, and the question's score."""
     for hit in hits:
@@ -219,37 +219,37 @@ def _find_answers(
             following = _following_turn(hit, near)
             if (
                 following
-                and len(hit.text) + sum(len(stored.passage.text) for stored in following) <= _MAX_PAIR_CHARS
+                and len(hit.text) + sum(len(stored.chunk.text) for stored in following) <= _MAX_PAIR_CHARS
             ):
-                key = ChunkKey(hit.path, following[0].passage.turn)
+                key = ChunkKey(hit.path, following[0].chunk.turn)
                 yield key, _ANSWER_SHARE * min(_MAX_ANSWER_LIFT, hit.why.standing), hit.score
 
 
 def _find_earlier_answers(
-    hits: Iterable[Hit], near: Mapping[PassageLocation, Sequence[StoredPassage]]
+    hits: Iterable[Hit], near: Mapping[ChunkLocation, Sequence[StoredChunk]]
 ) -> Iterator[tuple[ChunkKey, float, float]]:
     """The turn after each earlier occurrence of the message, its minimum value, and the score. It is the
     answer, however long, but may say nothing: so it ranks below the best and close to it."""
     for hit in hits:
         if hit.why.echo is not None and (following := _following_turn(hit, near)):
             yield (
-                ChunkKey(hit.path, following[0].passage.turn),
+                ChunkKey(hit.path, following[0].chunk.turn),
                 hit.why.standing - _EARLIER_ANSWER_PENALTY,
                 hit.score,
             )
 
 
-def _following_turn(hit: Hit, near: Mapping[PassageLocation, Sequence[StoredPassage]]) -> list[StoredPassage]:
-    return [stored for stored in near.get(_place(hit), ()) if stored.passage.turn > hit.turn]
+def _following_turn(hit: Hit, near: Mapping[ChunkLocation, Sequence[StoredChunk]]) -> list[StoredChunk]:
+    return [stored for stored in near.get(_place(hit), ()) if stored.chunk.turn > hit.turn]
 
 
 def _find_speakers(
-    hits: Iterable[Hit], near: Mapping[PassageLocation, Sequence[StoredPassage]]
+    hits: Iterable[Hit], near: Mapping[ChunkLocation, Sequence[StoredChunk]]
 ) -> dict[ChunkKey, str]:
     speakers = {chunk_key(hit): hit.speaker for hit in hits if hit.turn}
     for group in near.values():
         for stored in group:
-            speakers.setdefault(ChunkKey(stored.path, stored.passage.turn), stored.passage.speaker)
+            speakers.setdefault(ChunkKey(stored.path, stored.chunk.turn), stored.chunk.speaker)
     return speakers
 
 
@@ -274,7 +274,7 @@ def _freshness(hit: Hit, rules: RankingRules) -> float:
 def _build_blocks(
     hits: Sequence[Hit],
     values: Mapping[ChunkKey, float],
-    near: Mapping[PassageLocation, Sequence[StoredPassage]],
+    near: Mapping[ChunkLocation, Sequence[StoredChunk]],
 ) -> Iterator[Block]:
     """One block for each turn and each chunk of a note. A long turn is one block, with its found chunks as
     `pieces` to fall back to."""
@@ -296,12 +296,12 @@ def _build_blocks(
             yield from (replace(block, value=value) for block in found_blocks)
 
 
-def _is_complete(pieces: Sequence[StoredPassage], blocks: Sequence[Block]) -> bool:
+def _is_complete(pieces: Sequence[StoredChunk], blocks: Sequence[Block]) -> bool:
     """Whether the pieces contain all found chunks and have no gap: of a very long turn on one line the index
     returns only both ends, and a found chunk may lie between them."""
     if len(pieces) > MAX_NEIGHBOURS and pieces[-1].id - pieces[0].id >= len(pieces):
         return False
-    texts = {stored.passage.text for stored in pieces}
+    texts = {stored.chunk.text for stored in pieces}
     return all(block.text in texts for block in blocks)
 
 
@@ -311,24 +311,22 @@ def _mark_as_answer(block: Block, relevance: float) -> Block:
 
 
 def _group_by_turn(
-    near: Mapping[PassageLocation, Sequence[StoredPassage]],
-) -> dict[ChunkKey, list[StoredPassage]]:
-    turns: dict[ChunkKey, dict[int, StoredPassage]] = {}
+    near: Mapping[ChunkLocation, Sequence[StoredChunk]],
+) -> dict[ChunkKey, list[StoredChunk]]:
+    turns: dict[ChunkKey, dict[int, StoredChunk]] = {}
     for group in near.values():
         for stored in group:
-            if stored.passage.turn:
-                turns.setdefault(ChunkKey(stored.path, stored.passage.turn), {})[stored.id] = stored
+            if stored.chunk.turn:
+                turns.setdefault(ChunkKey(stored.path, stored.chunk.turn), {})[stored.id] = stored
     return {key: [pieces[id_] for id_ in sorted(pieces)] for key, pieces in turns.items()}
 
 
-def _join_turn(
-    pieces: Sequence[StoredPassage], blocks: Sequence[Block], fallback_score: float | None
-) -> Block:
-    first, last = pieces[0].passage, pieces[-1].passage
+def _join_turn(pieces: Sequence[StoredChunk], blocks: Sequence[Block], fallback_score: float | None) -> Block:
+    first, last = pieces[0].chunk, pieces[-1].chunk
     parts = [first.text]
     for above, below in pairwise(pieces):
-        gap = below.passage.first_line - above.passage.last_line
-        parts += ["\n" * gap if gap > 0 else " ", below.passage.text]
+        gap = below.chunk.first_line - above.chunk.last_line
+        parts += ["\n" * gap if gap > 0 else " ", below.chunk.text]
     text = "".join(parts)
     source = f"{pieces[0].path}:{first.first_line}"
     best = max(blocks, key=lambda block: block.score or 0.0, default=None)
@@ -438,7 +436,7 @@ def _describe_match(hit: Hit) -> str:
     return " + ".join(sides) or "near to what was asked"
 
 
-def _place(hit: Hit) -> PassageLocation:
+def _place(hit: Hit) -> ChunkLocation:
     return (hit.path, hit.lines[0])
 
 

@@ -4,7 +4,7 @@ Texts are embedded one at a time: such models have 8-bit weights that are scaled
 batch a text would get a different vector. This costs no time, as nothing is padded.
 
 How to use a model is set by `tacit.json` in its folder, with any of
-`{"pooling": "mean" or "cls", "query": "query: ", "document": "passage: ", "tokens": 512, "dimensions": 384}`,
+`{"pooling": "mean" or "cls", "query": "query: ", "document": "chunk: ", "tokens": 512, "dimensions": 384}`,
 else by the name of the model and its config.json.
 """
 

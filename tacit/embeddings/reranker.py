@@ -1,4 +1,4 @@
-"""A cross-encoder: a small network that reads the query and a passage together and scores the pair.
+"""A cross-encoder: a small network that reads the query and a chunk together and scores the pair.
 
 Pairs are scored one by one. In batches of 32 they took four times as long, as they are padded to the longest,
 and the scores moved by up to 0.5, enough to change the order.

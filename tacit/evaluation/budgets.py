@@ -31,7 +31,6 @@ from tacit.evaluation.prompts import (
 from tacit.evaluation.sets import EvalQuestion, EvidencePlace, QuestionSet
 from tacit.markdown.chunker import split_message
 from tacit.memory import Memory
-from tacit.search.documents import MAX_PASSAGE_CHARS
 from tacit.search.open_index import open_index
 
 PromptMethod: TypeAlias = Literal["compiled", "recent", "bm25"]
@@ -171,7 +170,7 @@ def is_in_prompt(place: EvidencePlace, prompt: PromptEvidence) -> bool:
 
 def is_partly_in_prompt(place: EvidencePlace, prompt: PromptEvidence) -> bool:
     return is_in_prompt(place, prompt) or any(
-        collapse_space(piece.text) in prompt.text for piece in split_message(place.quote, MAX_PASSAGE_CHARS)
+        collapse_space(piece.text) in prompt.text for piece in split_message(place.quote)
     )
 
 

@@ -34,7 +34,7 @@ from tacit.transcripts.writer import attempt_load
 
 SESSION_KEY = "agent:main:main"
 DEFAULT_BUDGET = 0
-_MAX_PASSAGES = 10_000
+_MAX_CHUNKS = 10_000
 _BATCH_SIZE = 100
 _MESSAGE_MARK = re.compile(r"(?:\A|\n)<!-- message [0-9a-z]+ -->\n")
 _LINE_SUFFIX = re.compile(r":\d+\Z")
@@ -112,12 +112,12 @@ def rank_chunks(index: Index, message: str, scope: Scope, budget: int) -> Iterat
     """Chunks ranked by BM25 alone, best first: for all words of the message except stop words, and no more
     than a prompt of `budget` tokens could hold."""
     terms = [term.text for term in parse_query(message).terms]
-    scored = index.lexical(terms, scope, min(_MAX_PASSAGES, budget // 2 + 1)) if terms else []
+    scored = index.lexical(terms, scope, min(_MAX_CHUNKS, budget // 2 + 1)) if terms else []
     for start in range(0, len(scored), _BATCH_SIZE):
         ids = [entry.id for entry in scored[start : start + _BATCH_SIZE]]
         stored = index.stored(ids)
         for row in (stored[key] for key in ids if key in stored):
-            yield PromptLine(row.path, row.passage.speaker, row.passage.text.strip())
+            yield PromptLine(row.path, row.chunk.speaker, row.chunk.text.strip())
 
 
 # Compiled

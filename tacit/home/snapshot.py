@@ -15,7 +15,7 @@ from tacit.home.layout import Home
 from tacit.home.listing import ENDINGS, INDEXED, is_listed, list_folders, walk
 from tacit.home.workspaces import Workspaces
 from tacit.provenance.purged import PurgedRecords
-from tacit.search.index import PassageLocation, StoredPassage
+from tacit.search.index import ChunkLocation, StoredChunk
 from tacit.search.model import Found, Scope, Stamp
 from tacit.topics.loader import TopicLoader
 
@@ -48,8 +48,8 @@ class HomeView(Protocol):
     def find(self, text: str, scope: Scope, limit: int, now: datetime, deadline: float | None) -> Found: ...
 
     def around(
-        self, places: Collection[PassageLocation], before: int, after: int
-    ) -> dict[PassageLocation, list[StoredPassage]]:
+        self, places: Collection[ChunkLocation], before: int, after: int
+    ) -> dict[ChunkLocation, list[StoredChunk]]:
         """The messages before and after each hit; a hit is a path and a first line."""
 
     def names(self, scope: Scope, deadline: float | None) -> tuple[str, ...]:
@@ -117,8 +117,8 @@ class LiveHome:
         return searcher.find(text, scope, limit, now=now, deadline=deadline, catch_up=wait, snippets=False)
 
     def around(
-        self, places: Collection[PassageLocation], before: int, after: int
-    ) -> dict[PassageLocation, list[StoredPassage]]:
+        self, places: Collection[ChunkLocation], before: int, after: int
+    ) -> dict[ChunkLocation, list[StoredChunk]]:
         return self._searcher().around(places, before, after)
 
     def names(self, scope: Scope, deadline: float | None) -> tuple[str, ...]:
@@ -177,8 +177,8 @@ class CommitSnapshot:
         return self._snapshot.find(text, scope, limit, now=now)
 
     def around(
-        self, places: Collection[PassageLocation], before: int, after: int
-    ) -> dict[PassageLocation, list[StoredPassage]]:
+        self, places: Collection[ChunkLocation], before: int, after: int
+    ) -> dict[ChunkLocation, list[StoredChunk]]:
         return self._snapshot.around(places, before, after)
 
     def names(self, scope: Scope, _deadline: float | None) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ _ZERO_WIDTH_JOINER = "\u200d"
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class TextChunk:
     """Lines `start` to `end` of the file, counted from 1; the first and the last may be in part."""
 
     id: str
@@ -55,7 +55,7 @@ class _Block:
     code: bool = False
 
 
-def split_chunks(text: str, limit: int = MAX_CHUNK_CHARS) -> list[Chunk]:
+def split_chunks(text: str, limit: int = MAX_CHUNK_CHARS) -> list[TextChunk]:
     """The body of a note in chunks of at most `limit` characters; its frontmatter is left out.
 
     An id depends on the text of the chunk, on its section, and on how many equal ones came before. So
@@ -69,23 +69,23 @@ def split_chunks(text: str, limit: int = MAX_CHUNK_CHARS) -> list[Chunk]:
     return identified
 
 
-def iterate_chunks(text: str, limit: int = MAX_CHUNK_CHARS) -> Iterator[Chunk]:
+def iterate_chunks(text: str, limit: int = MAX_CHUNK_CHARS) -> Iterator[TextChunk]:
     """The same chunks without ids, which take a fifth of the time."""
     if limit < 1:
         raise ValueError(f"a chunk has at least one character, so the limit cannot be {limit}")
     head, body = split(text)
     for section, lines in _split_sections(scan(body.removeprefix(BOM), head.count("\n") + 1)):
         for block in _pack_blocks(_split_blocks(lines), limit):
-            yield Chunk("", section, block.start, block.end, block.text)
+            yield TextChunk("", section, block.start, block.end, block.text)
 
 
-def split_message(text: str, limit: int = MAX_CHUNK_CHARS) -> list[Chunk]:
+def split_message(text: str, limit: int = MAX_CHUNK_CHARS) -> list[TextChunk]:
     """A message in chunks of at most `limit` characters, lines counted from 0. Only length counts: a heading
     inside a message is part of its text and begins no section."""
     if len(text) <= limit and "\r" not in text:
-        return [Chunk("", (), 0, text.count("\n"), text)] if text.strip() else []
+        return [TextChunk("", (), 0, text.count("\n"), text)] if text.strip() else []
     return [
-        Chunk("", (), block.start, block.end, block.text)
+        TextChunk("", (), block.start, block.end, block.text)
         for block in _pack_blocks(_split_blocks(scan(text, 0)), limit)
     ]
 

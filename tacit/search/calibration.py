@@ -1,6 +1,6 @@
 """Calibrated relevance from 0 to 1, comparable between embedders.
 
-    log odds = bias + words · the best passage's share of the best possible word match
+    log odds = bias + words · the best chunk's share of the best possible word match
                     + meaning · how far the best cosine is above that of unrelated texts
                     + reading · the best score of a cross-encoder, if there is one
                     - fall · the distance of the hit from the first

@@ -1,8 +1,8 @@
-"""A file as a document: its category, who may see it, and its passages with their surroundings.
+"""A file as a document: its category, who may see it, and its chunks with their surroundings.
 
-Words that answer a question are often next to the passage and not in it ("Yes, on Tuesday."). So each passage
+Words that answer a question are often next to the chunk and not in it ("Yes, on Tuesday."). So each chunk
 carries its neighbours for the lexical index, but only if all of them together are short: long neighbours
-drown the passage itself.
+drown the chunk itself.
 """
 
 from __future__ import annotations
@@ -16,21 +16,20 @@ from tacit.diagnostics import Problem
 from tacit.home import workspace_files
 from tacit.home.paths import split_names
 from tacit.markdown import notes
-from tacit.markdown.chunker import Chunk, iterate_chunks, split_message
+from tacit.markdown.chunker import MAX_CHUNK_CHARS, TextChunk, iterate_chunks, split_message
 from tacit.markdown.frontmatter import parse_names
 from tacit.markdown.links import find_links, list_link_names
 from tacit.markdown.model import Note
 from tacit.privacy import strip_injected
 from tacit.privacy.audience import read_agents, read_audience
 from tacit.provenance import comment
-from tacit.search.model import Audience, Category, Document, Passage
+from tacit.search.model import Audience, Category, Chunk, Document
 from tacit.transcripts import format as transcripts
 from tacit.transcripts.model import Attachment, Message, ToolCall, Transcript, Turn
 
-MAX_PASSAGE_CHARS = 1200  # characters of a passage
-_MAX_MERGED_CHARS = 500  # consecutive short sections share a passage up to this length
-_EXTRA_HEADING_CHARS = 300  # a heading may lengthen the passage below it by this: alone it says nothing
-_MAX_NEIGHBOURHOOD_CHARS = 1500  # a passage together with its neighbours
+_MAX_MERGED_CHARS = 500  # consecutive short sections share a chunk up to this length
+_EXTRA_HEADING_CHARS = 300  # a heading may lengthen the chunk below it by this: alone it says nothing
+_MAX_NEIGHBOURHOOD_CHARS = 1500  # a chunk together with its neighbours
 
 _FOLDERS: Mapping[str, Category] = {
     "identity": "identity",
@@ -75,7 +74,7 @@ def _folder(path: str) -> str:
 
 
 def embedded_text(title: str, section: Sequence[str], speaker: str, text: str) -> str:
-    """The text for the embedder: the passage with its speaker, or with the headings above it."""
+    """The text for the embedder: the chunk with its speaker, or with the headings above it."""
     if speaker:
         return f"{speaker}: {text}"
     above = " > ".join(dict.fromkeys(part for part in (title, *section) if part and part not in text))
@@ -94,7 +93,7 @@ def _read_note(path: str, text: str, modified: date, agents: tuple[str, ...] = (
     # Injected context must not be indexed as knowledge, nor must lines that no longer hold.
     head, body = notes.split(strip_injected.remove_sections(text))
     written = head + comment.current_text(body)
-    parts = list(_split_at_injected(iterate_chunks(written, MAX_PASSAGE_CHARS), _injected_lines(text)))
+    parts = list(_split_at_injected(iterate_chunks(written), _injected_lines(text)))
     chunks = [chunk for part in parts for chunk in part]
     merged = [chunk for part in parts for chunk in _merge_short(part)]
     texts = [chunk.text for chunk in merged]
@@ -110,8 +109,8 @@ def _read_note(path: str, text: str, modified: date, agents: tuple[str, ...] = (
         day=day,
         tags=parse_names(fields.get("tags")),
         lines=_count_lines(text),
-        passages=tuple(
-            Passage(chunk.text, chunk.start, chunk.end, chunk.section, day, "", 0, near)
+        chunks=tuple(
+            Chunk(chunk.text, chunk.start, chunk.end, chunk.section, day, "", 0, near)
             for chunk, near in zip(merged, _neighbour_ranges(texts, 1), strict=True)
         ),
         problems=(*note.problems, *problems),
@@ -130,9 +129,11 @@ def _injected_lines(text: str) -> list[tuple[int, int]]:
     return ranges
 
 
-def _split_at_injected(chunks: Iterable[Chunk], injected: Sequence[tuple[int, int]]) -> Iterator[list[Chunk]]:
+def _split_at_injected(
+    chunks: Iterable[TextChunk], injected: Sequence[tuple[int, int]]
+) -> Iterator[list[TextChunk]]:
     """The chunks between injected sections: no chunk spans one."""
-    part: list[Chunk] = []
+    part: list[TextChunk] = []
     waiting = list(injected)
     for chunk in chunks:
         rest = chunk
@@ -148,7 +149,7 @@ def _split_at_injected(chunks: Iterable[Chunk], injected: Sequence[tuple[int, in
     yield part
 
 
-def _slice_lines(chunk: Chunk, first: int, last: int) -> Chunk:
+def _slice_lines(chunk: TextChunk, first: int, last: int) -> TextChunk:
     """These lines of the chunk, without blank ones at either end."""
     lines = chunk.text.split("\n")[first - chunk.start : last - chunk.start + 1]
     while lines and not lines[-1].strip():
@@ -156,16 +157,16 @@ def _slice_lines(chunk: Chunk, first: int, last: int) -> Chunk:
     while lines and not lines[0].strip():
         first += 1
         lines.pop(0)
-    return Chunk(chunk.id, chunk.section, first, first + len(lines) - 1, "\n".join(lines))
+    return TextChunk(chunk.id, chunk.section, first, first + len(lines) - 1, "\n".join(lines))
 
 
-def _merge_short(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
-    """Merge consecutive short sections into one passage: alone they say too little."""
-    pending: Chunk | None = None
+def _merge_short(chunks: Iterable[TextChunk]) -> Iterator[TextChunk]:
+    """Merge consecutive short sections into one chunk: alone they say too little."""
+    pending: TextChunk | None = None
     is_heading = False  # the pending chunk has only headings
     for chunk in chunks:
         if pending is not None and _merged_length(pending, chunk) <= (
-            MAX_PASSAGE_CHARS + _EXTRA_HEADING_CHARS if is_heading else _MAX_MERGED_CHARS
+            MAX_CHUNK_CHARS + _EXTRA_HEADING_CHARS if is_heading else _MAX_MERGED_CHARS
         ):
             pending, is_heading = _merge(pending, chunk), is_heading and _is_heading(chunk.text)
         else:
@@ -180,21 +181,21 @@ def _is_heading(text: str) -> bool:
     return all(line.lstrip(" ").startswith("#") or not line.strip() for line in text.split("\n"))
 
 
-def _gap(first: Chunk, second: Chunk) -> int:
+def _gap(first: TextChunk, second: TextChunk) -> int:
     return max(1, second.start - first.end)
 
 
-def _merged_length(first: Chunk, second: Chunk) -> int:
+def _merged_length(first: TextChunk, second: TextChunk) -> int:
     return len(first.text) + _gap(first, second) + len(second.text)
 
 
-def _merge(first: Chunk, second: Chunk) -> Chunk:
+def _merge(first: TextChunk, second: TextChunk) -> TextChunk:
     both = takewhile(lambda pair: pair[0] == pair[1], zip(first.section, second.section, strict=False))
     text = first.text + "\n" * _gap(first, second) + second.text
-    return Chunk(first.id, tuple(name for name, _ in both), first.start, second.end, text)
+    return TextChunk(first.id, tuple(name for name, _ in both), first.start, second.end, text)
 
 
-def title_of(fields: Mapping[str, object], found: Iterable[Chunk], path: str) -> str:
+def title_of(fields: Mapping[str, object], found: Iterable[TextChunk], path: str) -> str:
     named = fields.get("title") or fields.get("name")
     if isinstance(named, str) and named.strip():
         return named.strip()[:200]
@@ -251,8 +252,8 @@ def _read_conversation(path: str, transcript: Transcript, text: str, purged: Col
     turns = [turn for turn in transcript.turns if turn.number not in purged]
     pieces_by_turn = [(turn, piece) for turn in turns for piece in _chunks_of(turn)]
     ranges = _neighbour_ranges([piece.text for _, piece in pieces_by_turn], 2)
-    passages = tuple(
-        Passage(
+    chunks = tuple(
+        Chunk(
             piece.text,
             turn.line + piece.start,
             turn.line + piece.end,
@@ -273,22 +274,22 @@ def _read_conversation(path: str, transcript: Transcript, text: str, purged: Col
         archived=path.startswith("archive/"),
         # The title is often the first message, which may be purged.
         title=transcript.title if len(turns) == len(transcript.turns) else "",
-        day=passages[0].day if passages else day_of(fields, path),
+        day=chunks[0].day if chunks else day_of(fields, path),
         tags=parse_names(fields.get("tags")),
         lines=_count_lines(text),
-        passages=passages,
+        chunks=chunks,
         problems=transcript.problems,
     )
 
 
-def _chunks_of(turn: Turn) -> Iterator[Chunk]:
+def _chunks_of(turn: Turn) -> Iterator[TextChunk]:
     """The chunks of one event. Lines are counted from its start."""
     if isinstance(turn, Message):
-        yield from split_message(turn.text, MAX_PASSAGE_CHARS)
+        yield from split_message(turn.text)
     elif isinstance(turn, ToolCall):
-        yield Chunk("", (), 0, 0, f"{turn.summary} → {turn.result}" if turn.result else turn.summary)
+        yield TextChunk("", (), 0, 0, f"{turn.summary} → {turn.result}" if turn.result else turn.summary)
     elif isinstance(turn, Attachment):
-        yield Chunk("", (), 0, 0, turn.path)
+        yield TextChunk("", (), 0, 0, turn.path)
 
 
 def _speaker(turn: Turn) -> str:

@@ -2,8 +2,8 @@
 
 The scores of each channel are standardized over the candidates of the query: standard deviations above their
 mean. That puts BM25, whose scale depends on the query, and cosine, whose scale depends on the model, on one
-scale. A passage that lexical search did not find counts as 0 there; for vectors the cosine is looked up,
-since every passage has one.
+scale. A chunk that lexical search did not find counts as 0 there; for vectors the cosine is looked up,
+since every chunk has one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Candidates:
     lexical: Sequence[Scored]
     nearest: Sequence[Scored]
     cosines: Mapping[int, float]  # of all candidates that have a vector; empty: there are no vectors
-    ideal: float  # the BM25 of a passage that repeats every term many times
+    ideal: float  # the BM25 of a chunk that repeats every term many times
 
 
 def fuse(

@@ -1,8 +1,8 @@
 """One query to one index.
 
     understand   words, days and names in the query                        (tacit.search.query)
-    words        the best passages by BM25, within the scope
-    vector       the query's vector, if it is ready before the deadline; then the nearest passages
+    words        the best chunks by BM25, within the scope
+    vector       the query's vector, if it is ready before the deadline; then the nearest chunks
     fuse         both rankings on one scale, boosts for named days, people and projects
     echoes       separates turns that ask the same question (tacit.search.repeated_questions)
     rerank       a cross-encoder reads the best few, if there is one and time for it
@@ -25,7 +25,7 @@ from typing import NamedTuple, TypeAlias
 from tacit.embeddings.protocol import Embedder, EmbedderError
 from tacit.search.calibration import Calibration
 from tacit.search.fusion import CANDIDATES_PER_CHANNEL, Candidates, blend, fuse, order_by_score, top_with_ties
-from tacit.search.index import Index, StoredPassage
+from tacit.search.index import Index, StoredChunk
 from tacit.search.link_expansion import (
     STRONG_RELEVANCE,
     choose_seeds,
@@ -43,14 +43,14 @@ from tacit.text.questions import match_same_question
 _MAX_RERANKED = 50
 _MIN_RERANKED = 5  # with fewer the order is left as it is
 _RERANK_SHARE = 0.8
-_MAX_TERM_FREQUENCY = 0.25  # a term in a larger share of passages says little and costs most of the time
+_MAX_TERM_FREQUENCY = 0.25  # a term in a larger share of chunks says little and costs most of the time
 _DAY_BOOST = 0.5  # boosts, in the units of the fused score
 _NAME_BOOST = 0.3
 _MAX_CHECKED_FOR_ECHOES = 5  # repeated questions are only looked for among this many of the best
 _MANY_HITS = 30  # with so many hits, more than one repeated question may be among them
-_COMMON_WORD_FREQUENCY = 0.2  # share of passages at which a word of the query counts half in its vector
+_COMMON_WORD_FREQUENCY = 0.2  # share of chunks at which a word of the query counts half in its vector
 
-_Fused: TypeAlias = tuple[dict[int, Why], dict[int, StoredPassage]]
+_Fused: TypeAlias = tuple[dict[int, Why], dict[int, StoredChunk]]
 
 
 class _CandidateQuery(NamedTuple):
@@ -86,7 +86,7 @@ def find(
     deadline: float | None = None,
     snippets: bool = True,
 ) -> Found:
-    """The best passages for a query. `deadline` is a monotonic time; None: no limit. Without `snippets`, hits
+    """The best chunks for a query. `deadline` is a monotonic time; None: no limit. Without `snippets`, hits
     carry neither snippets nor matched words: callers that take many hits show only a few."""
     timer = _StepTimer()
     index = engine.index
@@ -172,7 +172,7 @@ class _StepTimer:
 
 
 def _search_words(index: Index, terms: Sequence[str], scope: Scope, depth: int) -> tuple[list[Scored], float]:
-    """The lexical ranking, and the score that no passage can exceed."""
+    """The lexical ranking, and the score that no chunk can exceed."""
     shares = {term: index.frequency(term, scope) for term in terms}
     present = [term for term in terms if shares[term] > 0]
     selective = [term for term in present if shares[term] <= _MAX_TERM_FREQUENCY] or present
@@ -206,9 +206,9 @@ def _fuse(engine: Engine, candidates: Candidates, count: int | None) -> _Fused:
     return whys, engine.index.stored(whys.keys())
 
 
-def _select_best(whys: Mapping[int, Why], stored: Mapping[int, StoredPassage], limit: int) -> list[int]:
+def _select_best(whys: Mapping[int, Why], stored: Mapping[int, StoredChunk], limit: int) -> list[int]:
     standings = {id_: why.standing for id_, why in whys.items() if id_ in stored}
-    places = {id_: (passage.path, passage.passage.first_line) for id_, passage in stored.items()}
+    places = {id_: (chunk.path, chunk.chunk.first_line) for id_, chunk in stored.items()}
     return order_by_score(standings, places, limit)
 
 
@@ -247,7 +247,7 @@ def _separate_echoes(
     """All candidates are fetched and checked only if one of the best is a repeated question."""
     whys, stored = fused
     best_ids = sorted(stored, key=lambda id_: -whys[id_].score)[:_MAX_CHECKED_FOR_ECHOES]
-    turns = [stored[id_].passage for id_ in best_ids if stored[id_].passage.turn]
+    turns = [stored[id_].chunk for id_ in best_ids if stored[id_].chunk.turn]
     is_same = match_same_question(text) if turns and isinstance(text, str) else None
     if is_same is None or not any(is_same(turn.text) for turn in turns):
         return None
@@ -297,7 +297,7 @@ def _embed_query(
 
 
 def _make_weigher(index: Index, scope: Scope) -> Callable[[str], float]:
-    """A word that is in many passages of this home says little about which one is meant."""
+    """A word that is in many chunks of this home says little about which one is meant."""
 
     def weigh(word: str) -> float:
         return _COMMON_WORD_FREQUENCY / (_COMMON_WORD_FREQUENCY + index.frequency(word, scope))
@@ -309,10 +309,10 @@ def _make_weigher(index: Index, scope: Scope) -> Callable[[str], float]:
 
 
 def _apply_boosts(
-    why: Why, stored: StoredPassage, query: Query, references_by_path: Mapping[str, tuple[str, float]]
+    why: Why, stored: StoredChunk, query: Query, references_by_path: Mapping[str, tuple[str, float]]
 ) -> Why:
     boosts = tuple(_boosts(stored, query))
-    if stored.path in references_by_path and not stored.passage.turn:
+    if stored.path in references_by_path and not stored.chunk.turn:
         boosts += (references_by_path[stored.path],)
     if not boosts:
         return why
@@ -320,9 +320,9 @@ def _apply_boosts(
     return replace(why, score=score, standing=score, boosts=boosts)
 
 
-def _boosts(stored: StoredPassage, query: Query) -> Iterator[tuple[str, float]]:
+def _boosts(stored: StoredChunk, query: Query) -> Iterator[tuple[str, float]]:
     days = query.days
-    if days and days.first.isoformat() <= stored.passage.day <= days.last.isoformat():
+    if days and days.first.isoformat() <= stored.chunk.day <= days.last.isoformat():
         yield f"day: {days.text}", _DAY_BOOST
     for name in query.names:
         if stored.category in ("person", "project") and name.casefold() in _searchable_name(stored):
@@ -330,7 +330,7 @@ def _boosts(stored: StoredPassage, query: Query) -> Iterator[tuple[str, float]]:
             return
 
 
-def _searchable_name(stored: StoredPassage) -> str:
+def _searchable_name(stored: StoredChunk) -> str:
     return f"{stored.title} {stored.path.replace('-', ' ').replace('_', ' ')}".casefold()
 
 
@@ -341,7 +341,7 @@ def _rerank(
     engine: Engine,
     query: Query,
     whys: Mapping[int, Why],
-    stored: Mapping[int, StoredPassage],
+    stored: Mapping[int, StoredChunk],
     deadline: float | None,
 ) -> tuple[dict[int, Why], str]:
     if engine.reranker is None or not whys:
@@ -351,7 +351,7 @@ def _rerank(
     if len(logits) < min(_MIN_RERANKED, len(best_ids)):
         return dict(whys), "rerank: no time to read the best passages"
     standings = blend(whys, logits, _RERANK_SHARE)
-    floor = min(standings.values())  # unread passages stay below those that were read
+    floor = min(standings.values())  # unread chunks stay below those that were read
     unread = {
         id_: replace(why, standing=floor - 1 - rank)
         for rank, (id_, why) in enumerate(_unread_by_score(whys, logits))
@@ -371,10 +371,10 @@ def _cross_encode(
     reranker: Reranker,
     query: Query,
     ids: Sequence[int],
-    stored: Mapping[int, StoredPassage],
+    stored: Mapping[int, StoredChunk],
     deadline: float | None,
 ) -> dict[int, float]:
-    """The cross-encoder's score for each passage, as the mean of the passage alone and with the turns around
+    """The cross-encoder's score for each chunk, as the mean of the chunk alone and with the turns around
     it: often only both together answer. Leaves out those it had no time for."""
     alone = {id_: _reranker_text(stored[id_]) for id_ in ids}
     in_context = {**alone, **engine.index.windows(ids)}
@@ -388,9 +388,9 @@ def _cross_encode(
     return scores
 
 
-def _reranker_text(stored: StoredPassage) -> str:
-    passage = stored.passage
-    return f"{passage.speaker}: {passage.text}" if passage.speaker else f"{stored.title}: {passage.text}"
+def _reranker_text(stored: StoredChunk) -> str:
+    chunk = stored.chunk
+    return f"{chunk.speaker}: {chunk.text}" if chunk.speaker else f"{stored.title}: {chunk.text}"
 
 
 # Explaining
@@ -399,7 +399,7 @@ def _reranker_text(stored: StoredPassage) -> str:
 def _make_hits(
     engine: Engine,
     selected: Sequence[int],
-    stored: Mapping[int, StoredPassage],
+    stored: Mapping[int, StoredChunk],
     whys: Mapping[int, Why],
     evidence: Evidence,
     terms: Sequence[str] | None,
@@ -439,27 +439,27 @@ def _evidence(candidates: Candidates, whys: Mapping[int, Why]) -> Evidence:
 
 
 def _make_hit(
-    index: Index, stored: StoredPassage, why: Why, relevance: float, terms: Sequence[str] | None
+    index: Index, stored: StoredChunk, why: Why, relevance: float, terms: Sequence[str] | None
 ) -> Hit:
     """`terms`: None if the hit needs no snippet."""
-    passage = stored.passage
+    chunk = stored.chunk
     excerpt = ""
     if terms is not None:
-        matches = index.matched(terms, passage.text)
-        excerpt = make_snippet(passage.text, matches)
+        matches = index.matched(terms, chunk.text)
+        excerpt = make_snippet(chunk.text, matches)
         why = replace(why, words=tuple(dict.fromkeys(term for *_, term in matches)))
     return Hit(
         path=stored.path,
-        text=passage.text,
+        text=chunk.text,
         snippet=excerpt,
         score=round(relevance, 4),
         category=stored.category,
-        lines=(passage.first_line, passage.last_line),
-        day=passage.day,
-        speaker=passage.speaker,
-        turn=passage.turn,
+        lines=(chunk.first_line, chunk.last_line),
+        day=chunk.day,
+        speaker=chunk.speaker,
+        turn=chunk.turn,
         title=stored.title,
-        section=passage.section,
+        section=chunk.section,
         audience=stored.audience,
         archived=stored.archived,
         why=why,

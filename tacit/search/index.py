@@ -1,6 +1,6 @@
 """The index protocol. tests/search/sqlite/contract.py tests it, for any backend.
 
-An index holds documents as passages and finds them in two ways: by words and by vectors. Ranking across the
+An index holds documents as chunks and finds them in two ways: by words and by vectors. Ranking across the
 two and the query language are in other modules of tacit.search. What a scope excludes is never read by
 either.
 """
@@ -13,9 +13,9 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from tacit.errors import TacitError
 from tacit.search.link_model import Link, Neighbour
-from tacit.search.model import EVERYTHING, Audience, Category, Document, Passage, Scope, Scored, Stamp
+from tacit.search.model import EVERYTHING, Audience, Category, Chunk, Document, Scope, Scored, Stamp
 
-MAX_NEIGHBOURS = 60  # maximum number of passages that `around` gives on each side
+MAX_NEIGHBOURS = 60  # maximum number of chunks that `around` gives on each side
 
 
 class IndexUnavailable(TacitError):
@@ -30,11 +30,11 @@ class IndexBroken(TacitError):
     """The index is damaged, foreign, or of another version. Quarantine it and build a new one."""
 
 
-PassageLocation: TypeAlias = tuple[str, int]  # of a passage: its file and its first line
+ChunkLocation: TypeAlias = tuple[str, int]  # of a chunk: its file and its first line
 
 
-class StoredPassage(NamedTuple):
-    """A passage as the index returns it, with fields of its file."""
+class StoredChunk(NamedTuple):
+    """A chunk as the index returns it, with fields of its file."""
 
     id: int
     path: str
@@ -42,13 +42,13 @@ class StoredPassage(NamedTuple):
     category: Category
     audience: Audience
     archived: bool
-    passage: Passage  # without its surroundings
+    chunk: Chunk  # without its surroundings
 
 
 class IndexStats(NamedTuple):
     files: int
-    passages: int
-    embedded: int  # passages that have a vector
+    chunks: int
+    embedded: int  # chunks that have a vector
     generation: int  # grows with every change
     embedder: str  # the embedder of the stored vectors; empty: none
 
@@ -69,33 +69,33 @@ class Index(Protocol):
         """Replace these documents by their paths and remove the paths in `gone`, all or nothing."""
 
     def lexical(self, terms: Sequence[str], scope: Scope, limit: int) -> list[Scored]:
-        """The passages that hold at least one of the terms, best BM25 first. A term of several words matches
+        """The chunks that hold at least one of the terms, best BM25 first. A term of several words matches
         as a phrase."""
 
     def frequency(self, term: str, scope: Scope = EVERYTHING) -> float:
-        """The share of passages that contain a term, 0 to 1. For others than the owner only passages in the
+        """The share of chunks that contain a term, 0 to 1. For others than the owner only chunks in the
         scope count: the rarity of a word would reveal that a hidden file contains it."""
 
     def nearest(self, vector: bytes, scope: Scope, limit: int) -> list[Scored]:
-        """The passages with the highest cosine to `vector`, best first."""
+        """The chunks with the highest cosine to `vector`, best first."""
 
     def cosines(self, vector: bytes, ids: Collection[int]) -> dict[int, float]:
-        """Cosines to `vector`, of those passages that have a vector."""
+        """Cosines to `vector`, of those chunks that have a vector."""
 
     def background(self) -> list[float]:
         """Cosines between randomly chosen texts: what unrelated texts have with this embedder."""
 
-    def stored(self, ids: Collection[int]) -> dict[int, StoredPassage]: ...
+    def stored(self, ids: Collection[int]) -> dict[int, StoredChunk]: ...
 
     def windows(self, ids: Collection[int]) -> dict[int, str]:
-        """The text of those passages that are turns, with two turns before, one after, and speakers."""
+        """The text of those chunks that are turns, with two turns before, one after, and speakers."""
 
     def around(
-        self, places: Collection[PassageLocation], before: int = 0, after: int = 0
-    ) -> dict[PassageLocation, list[StoredPassage]]:
-        """The passages at these places with their neighbours in the file, in its order. An event is returned
-        whole, even if it is several passages; a passage of a note counts as one event. So 0 and 0 give a
-        complete message. Very long ones are limited to NEIGHBOURS passages; if they are on a single line, to
+        self, places: Collection[ChunkLocation], before: int = 0, after: int = 0
+    ) -> dict[ChunkLocation, list[StoredChunk]]:
+        """The chunks at these places with their neighbours in the file, in its order. An event is returned
+        whole, even if it is several chunks; a chunk of a note counts as one event. So 0 and 0 give a
+        complete message. Very long ones are limited to NEIGHBOURS chunks; if they are on a single line, to
         those at both of its ends."""
 
     def matched(self, terms: Sequence[str], text: str) -> list[tuple[int, int, str]]:
@@ -105,7 +105,7 @@ class Index(Protocol):
         """The name of the embedder of the stored vectors; empty if there are none."""
 
     def has_all_vectors(self) -> bool:
-        """Whether every passage has been embedded."""
+        """Whether every chunk has been embedded."""
 
     def use_embedder(self, name: str) -> None:
         """Store vectors of this embedder from now on. Those of another one are deleted."""
@@ -126,8 +126,8 @@ class Index(Protocol):
     def neighbours(self, paths: Collection[str], scope: Scope) -> list[Neighbour]:
         """Notes in the scope that these link to, and those that link to them."""
 
-    def passages_of(self, paths: Collection[str], scope: Scope, most: int) -> dict[str, list[int]]:
-        """The first passages of each of these files, within the scope."""
+    def chunks_of(self, paths: Collection[str], scope: Scope, most: int) -> dict[str, list[int]]:
+        """The first chunks of each of these files, within the scope."""
 
     def links(self, scope: Scope = EVERYTHING, path: str | None = None) -> list[Link]:
         """All links between notes in the scope, in the order of files and lines, with their targets in the

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, sqrt
 
-from tacit.search.index import Index, StoredPassage
+from tacit.search.index import Index, StoredChunk
 from tacit.search.link_model import Link, LinkSummary, Neighbour, NoteLinks
 from tacit.search.model import Scope, Why
 
@@ -25,16 +25,16 @@ _REFERENCE_BOOST, _MAX_REFERENCES = 0.05, 3
 _MAX_SEEDS = 3  # of the first hits: these are expanded
 _MAX_SEED_DISTANCE = 1.0  # maximum distance of a seed from the best hit
 _MAX_EXPANDED = 3  # linked notes that become hits
-_MAX_PASSAGES_PER_NOTE = 40  # of a linked note: the best of them is taken
+_MAX_CHUNKS_PER_NOTE = 40  # of a linked note: the best of them is taken
 _CEILING_MARGIN = 1e-6
 _MAX_MOST_LINKED = 10  # in the report about all links
 
 
 def reference_boosts(
-    index: Index, stored: Mapping[int, StoredPassage], scope: Scope
+    index: Index, stored: Mapping[int, StoredChunk], scope: Scope
 ) -> dict[str, tuple[str, float]]:
     """For notes that others link to: the name of the boost and its size."""
-    notes = {hit.path for hit in stored.values() if not hit.passage.turn}
+    notes = {hit.path for hit in stored.values() if not hit.chunk.turn}
     counts = index.references(notes, scope) if notes else {}
     return {
         path: (
@@ -58,20 +58,20 @@ class Seed:
 
 
 def choose_seeds(
-    relevances: Mapping[int, float], stored: Mapping[int, StoredPassage], whys: Mapping[int, Why]
+    relevances: Mapping[int, float], stored: Mapping[int, StoredChunk], whys: Mapping[int, Why]
 ) -> list[Seed]:
     """The notes among the first hits, each once. A hit far from the best is no seed."""
     by_path: dict[str, Seed] = {}
     minimum = max(why.standing for why in whys.values()) - _MAX_SEED_DISTANCE
     for id_ in list(relevances)[:_MAX_SEEDS]:
         hit, standing = stored[id_], whys[id_].standing
-        if not hit.passage.turn and standing > minimum:
+        if not hit.chunk.turn and standing > minimum:
             by_path.setdefault(hit.path, Seed(hit.path, standing, relevances[id_]))
     return list(by_path.values())
 
 
 def rank_scores_by_path(
-    chosen: Sequence[int], stored: Mapping[int, StoredPassage], whys: Mapping[int, Why]
+    chosen: Sequence[int], stored: Mapping[int, StoredChunk], whys: Mapping[int, Why]
 ) -> dict[str, float]:
     """The rank scores of notes among the hits. A note that has words of the query keeps its place; one that
     is only a nearest vector, as every note of a small home is, may be raised by a link."""
@@ -94,7 +94,7 @@ def expand_seeds(
     apart: Callable[[float, float], float],
     ceiling: float | None,
 ) -> dict[int, Why]:
-    """Passages of notes that are linked with the seeds and rank higher because of it. `there`: rank scores of
+    """Chunks of notes that are linked with the seeds and rank higher because of it. `there`: rank scores of
     notes that are hits already. `apart`: the distance between two relevances. `ceiling`: upper bound of their
     rank scores, or None."""
     neighbours = index.neighbours([seed.path for seed in found], scope) if found else []
@@ -107,15 +107,13 @@ def expand_seeds(
     links = _best_links(neighbours, shares, there)
     if not links:
         return {}
-    passages = index.passages_of(links.keys(), scope, _MAX_PASSAGES_PER_NOTE)
+    chunks = index.chunks_of(links.keys(), scope, _MAX_CHUNKS_PER_NOTE)
     cosines = (
-        index.cosines(
-            vector, [id_ for ids in passages.values() for id_ in ids][: 20 * _MAX_PASSAGES_PER_NOTE]
-        )
+        index.cosines(vector, [id_ for ids in chunks.values() for id_ in ids][: 20 * _MAX_CHUNKS_PER_NOTE])
         if vector
         else {}
     )
-    best = {path: max(ids, key=lambda id_: cosines.get(id_, -1.0)) for path, ids in passages.items()}
+    best = {path: max(ids, key=lambda id_: cosines.get(id_, -1.0)) for path, ids in chunks.items()}
     order = sorted(best, key=lambda path: (-round(links[path][1], 9), -cosines.get(best[path], -1.0), path))
     return {
         best[path]: _explain(

@@ -1,6 +1,6 @@
 """Values of search: what is indexed, what may be seen, and results.
 
-`Passage` and `Document` are tuples and not dataclasses: one run creates a hundred thousand of them.
+`Chunk` and `Document` are tuples and not dataclasses: one run creates a hundred thousand of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Audience: TypeAlias = Literal["anyone", "group", "owner"]
 AUDIENCES: tuple[Audience, ...] = get_args(Audience)  # from the widest to the narrowest
 
 
-class Passage(NamedTuple):
+class Chunk(NamedTuple):
     """A piece of a file that can be found and quoted: a turn, or a few paragraphs."""
 
     text: str
@@ -31,11 +31,11 @@ class Passage(NamedTuple):
     day: str  # ISO date, empty if unknown
     speaker: str
     turn: int  # number of the event in a transcript, 0 in a note
-    near: tuple[int, int]  # range of passages of its document that are indexed with it, end excluded
+    near: tuple[int, int]  # range of chunks of its document that are indexed with it, end excluded
 
 
 class Document(NamedTuple):
-    """One file with its passages."""
+    """One file with its chunks."""
 
     path: str
     category: Category
@@ -47,7 +47,7 @@ class Document(NamedTuple):
     day: str
     tags: tuple[str, ...]
     lines: int
-    passages: tuple[Passage, ...]
+    chunks: tuple[Chunk, ...]
     problems: tuple[Problem, ...]
     names: tuple[str, ...] = ()  # names that a [[link]] may use, besides its path
     links: tuple[Pointer, ...] = ()  # to other files
@@ -96,7 +96,7 @@ class Scored(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Why:
     """How a hit got its rank. `score` is the sum of the parts, each in standard deviations above what any
-    passage gets for any query."""
+    chunk gets for any query."""
 
     score: float
     standing: float = 0.0  # decides the order: the score, or the blend with the reranker's
@@ -106,7 +106,7 @@ class Why:
     bm25: float | None = None  # None: not found by this channel
     cosine: float | None = None
     rerank: float | None = None
-    words: tuple[str, ...] = ()  # of the query that are in the passage
+    words: tuple[str, ...] = ()  # of the query that are in the chunk
     lexical_rank: int | None = None
     vector_rank: int | None = None
     # For a turn that repeats the query: its relevance among the other hits. None for all other hits.

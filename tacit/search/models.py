@@ -10,7 +10,7 @@ from tacit.embeddings.protocol import Embedder
 
 
 class Reranker(Protocol):
-    """A cross-encoder: reads the query and a passage together."""
+    """A cross-encoder: reads the query and a chunk together."""
 
     @property
     def name(self) -> str: ...

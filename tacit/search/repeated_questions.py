@@ -1,7 +1,7 @@
 """Turns that repeat the question.
 
 A repeated question (an echo) has every word of the question and the same vector: beside it nothing else
-stands out, and the answer looks far away. So echoes are removed before passages are compared with each other,
+stands out, and the answer looks far away. So echoes are removed before chunks are compared with each other,
 together with turns of the same files that match only by borrowed words: from the echo next to them, or from
 the title, which is often the first question.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from tacit.search.fusion import Candidates
-from tacit.search.index import Index, StoredPassage
+from tacit.search.index import Index, StoredChunk
 
 MAX_ECHOES = 3  # newest echoes among the hits: they lead to the earlier answers
 _DEPTH_FACTOR = 4
@@ -21,7 +21,7 @@ _IsSame: TypeAlias = Callable[[str], bool]
 
 
 class SeparatedEchoes(NamedTuple):
-    echoes: Mapping[int, StoredPassage]
+    echoes: Mapping[int, StoredChunk]
     among: Candidates  # all candidates, including echoes
     rest: Candidates
 
@@ -44,7 +44,7 @@ def separate_echoes(
 
 def _split(index: Index, candidates: Candidates, is_same: _IsSame, terms: Sequence[str]) -> SeparatedEchoes:
     stored = index.stored({hit.id for hit in (*candidates.lexical, *candidates.nearest)})
-    echoes = {id_: hit for id_, hit in stored.items() if hit.passage.turn and is_same(hit.passage.text)}
+    echoes = {id_: hit for id_, hit in stored.items() if hit.chunk.turn and is_same(hit.chunk.text)}
     files = {hit.path for hit in echoes.values()}
     same_file = [
         stored[hit.id] for hit in candidates.lexical if hit.id in stored and stored[hit.id].path in files
@@ -52,7 +52,7 @@ def _split(index: Index, candidates: Candidates, is_same: _IsSame, terms: Sequen
     borrowed = {
         hit.id
         for hit in same_file
-        if hit.passage.turn and hit.id not in echoes and not index.matched(terms, hit.passage.text)
+        if hit.chunk.turn and hit.id not in echoes and not index.matched(terms, hit.chunk.text)
     }
     return SeparatedEchoes(echoes, candidates, _remove(candidates, echoes, borrowed))
 
@@ -66,9 +66,9 @@ def _remove(candidates: Candidates, echoes: Collection[int], borrowed: Collectio
     )
 
 
-def newest_echoes(echoes: Iterable[tuple[int, StoredPassage]], most: int) -> list[int]:
-    def sort_key(echo: tuple[int, StoredPassage]) -> tuple[str, str, int]:
+def newest_echoes(echoes: Iterable[tuple[int, StoredChunk]], most: int) -> list[int]:
+    def sort_key(echo: tuple[int, StoredChunk]) -> tuple[str, str, int]:
         _, stored = echo
-        return (stored.passage.day, stored.path, stored.passage.turn)
+        return (stored.chunk.day, stored.path, stored.chunk.turn)
 
     return [id_ for id_, _ in sorted(echoes, key=sort_key, reverse=True)[:most]]

@@ -31,12 +31,12 @@ from tacit.search import calibration
 from tacit.search.fallback import fallback_search
 from tacit.search.hybrid import Engine, find
 from tacit.search.index import (
+    ChunkLocation,
     IndexBroken,
     IndexStats,
     IndexTimeout,
     IndexUnavailable,
-    PassageLocation,
-    StoredPassage,
+    StoredChunk,
 )
 from tacit.search.link_expansion import links_of_note, summarize_links
 from tacit.search.link_model import LinkSummary, NoteLinks
@@ -45,7 +45,7 @@ from tacit.search.models import Reranker, SearchModels
 from tacit.search.open_index import open_index, open_memory_index, quarantine_index
 from tacit.search.ripgrep import find_files_with
 from tacit.search.sqlite.index import SqliteIndex
-from tacit.search.updater import UpdateReport, embed_passages, update_index
+from tacit.search.updater import UpdateReport, embed_chunks, update_index
 
 _Result = TypeVar("_Result")
 
@@ -160,9 +160,9 @@ class Searcher:
         return seconds_needed < min(_MAX_SCAN_S, deadline - time.monotonic())
 
     def around(
-        self, places: Collection[PassageLocation], before: int = 0, after: int = 0
-    ) -> dict[PassageLocation, list[StoredPassage]]:
-        """For hits, given as (path, first line), the passages of the events before and after them in their
+        self, places: Collection[ChunkLocation], before: int = 0, after: int = 0
+    ) -> dict[ChunkLocation, list[StoredChunk]]:
+        """For hits, given as (path, first line), the chunks of the events before and after them in their
         files; 0 and 0 gives the whole of a long message. Leaves out what the index does not hold."""
         return self._query(lambda index: index.around(places, before, after), {})
 
@@ -429,7 +429,7 @@ class Searcher:
         if embedder is None:
             return 0
         try:
-            return embed_passages(self._index(), embedder, until=until, tick=tick)
+            return embed_chunks(self._index(), embedder, until=until, tick=tick)
         except EmbedderError as error:
             self._notes.append(f"vector: {error}")
             return 0

@@ -9,11 +9,11 @@ from tacit.embeddings.protocol import EmbedderError
 from tacit.provenance.purged import PurgedRecords
 from tacit.search import calibration
 from tacit.search.hybrid import Engine, find
-from tacit.search.index import PassageLocation, StoredPassage
+from tacit.search.index import ChunkLocation, StoredChunk
 from tacit.search.model import EVERYTHING, Found, Scope, Stamp
 from tacit.search.models import SearchModels
 from tacit.search.open_index import open_memory_index
-from tacit.search.updater import embed_passages, update_index
+from tacit.search.updater import embed_chunks, update_index
 
 
 class Snapshot:
@@ -31,7 +31,7 @@ class Snapshot:
         try:
             embedder = parts.embedder()
             if embedder is not None:
-                embed_passages(index, embedder)
+                embed_chunks(index, embedder)
         except EmbedderError as error:
             embedder = None
             self.notes.append(f"vector: {error}")
@@ -54,8 +54,8 @@ class Snapshot:
         return find(self._engine, text, scope, limit, now=now, snippets=False)
 
     def around(
-        self, places: Collection[PassageLocation], before: int = 0, after: int = 0
-    ) -> dict[PassageLocation, list[StoredPassage]]:
+        self, places: Collection[ChunkLocation], before: int = 0, after: int = 0
+    ) -> dict[ChunkLocation, list[StoredChunk]]:
         return self._engine.index.around(places, before, after)
 
     def names(self, scope: Scope = EVERYTHING) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Snippets: the part of a passage around its matches, in the original case."""
+"""Snippets: the part of a chunk around its matches, in the original case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Updates an index from the files and embeds its passages.
+"""Updates an index from the files and embeds its chunks.
 
 An unchanged file costs one stat. Words come first, in transactions of many files each; vectors follow
 separately, so that a slow embedder never delays new text, and a killed run loses at most one batch.
@@ -19,7 +19,7 @@ from tacit.search.documents import read_document
 from tacit.search.index import Index
 from tacit.search.model import Document, Stamp
 
-_PASSAGES_PER_BATCH = 2_000  # passages in a transaction: memory stays flat, and other writers get their turn
+_CHUNKS_PER_BATCH = 2_000  # chunks in a transaction: memory stays flat, and other writers get their turn
 _TEXTS_PER_CALL = 512  # texts per call of the embedder
 _RACY_NS = 50_000_000  # a file this fresh may change again without a new time
 
@@ -31,7 +31,7 @@ class UpdateReport:
     read: int = 0
     gone: int = 0
     unchanged: int = 0
-    passages: int = 0
+    chunks: int = 0
     left: int = 0
     failed: tuple[Problem, ...] = ()
     problems: tuple[Problem, ...] = ()  # in the files themselves: they are indexed anyway
@@ -58,7 +58,7 @@ def update_index(
     gone = [path for path in known if path not in listed]
     if gone:
         index.replace((), gone)
-    done = passages = 0
+    done = chunks = 0
     failed: list[Problem] = []
     problems: list[Problem] = []
 
@@ -69,7 +69,7 @@ def update_index(
     for batch in _split_batches(_read_documents(small_enough, listed, read, failed, make_document)):
         index.replace(batch)
         done += len(batch)
-        passages += sum(len(item.passages) for item, _ in batch)
+        chunks += sum(len(item.chunks) for item, _ in batch)
         problems += [problem for item, _ in batch for problem in item.problems]
         tick(done + len(failed), len(changed))
         if until is not None and time.monotonic() > until:
@@ -79,7 +79,7 @@ def update_index(
         read=done,
         gone=len(gone),
         unchanged=len(listed) - len(changed),
-        passages=passages,
+        chunks=chunks,
         left=len(changed) - done - len(failed),
         failed=tuple(failed),
         problems=tuple(problems),
@@ -131,22 +131,22 @@ def _split_batches(documents: Iterable[tuple[Document, Stamp]]) -> Iterator[list
     size = 0
     for item in documents:
         batch.append(item)
-        size += len(item[0].passages) + 1
-        if size >= _PASSAGES_PER_BATCH:
+        size += len(item[0].chunks) + 1
+        if size >= _CHUNKS_PER_BATCH:
             yield batch
             batch, size = [], 0
     if batch:
         yield batch
 
 
-def embed_passages(
+def embed_chunks(
     index: Index,
     embedder: Embedder,
     *,
     until: float | None = None,
     tick: Callable[[int], None] = lambda done: None,
 ) -> int:
-    """Embed passages that have no vector, as many as there is time for. Returns their number."""
+    """Embed chunks that have no vector, as many as there is time for. Returns their number."""
     index.use_embedder(embedder.name)
     done = 0
     while until is None or time.monotonic() < until:

@@ -20,7 +20,7 @@ from tacit.markdown.frontmatter import parse_names
 from tacit.markdown.lines import scan
 from tacit.markdown.model import Note
 from tacit.privacy.audience import read_agents
-from tacit.search.documents import MAX_PASSAGE_CHARS, audience_of, day_of, title_of
+from tacit.search.documents import audience_of, day_of, title_of
 from tacit.text.language import LANGUAGES, parse_language_code
 from tacit.topics.model import PRIORITIES, TRIGGER_TYPES, WAKE_MODES, ScopeName, Topic, Trigger, TriggerType
 
@@ -136,7 +136,7 @@ class _TopicReader:
             return None
         audience, audience_problems = audience_of(self.note, self.path)
         self.problems += audience_problems
-        title = title_of(fields, iterate_chunks(self.note.text, MAX_PASSAGE_CHARS), self.path)
+        title = title_of(fields, iterate_chunks(self.note.text), self.path)
         topic = Topic(
             name=self.path.rpartition("/")[2].removesuffix(".md"),
             path=self.path,

@@ -8,8 +8,8 @@ from datetime import date
 import pytest
 
 from tacit.context.ranking import RankedBlocks, RankingRules, rank
-from tacit.search.index import StoredPassage
-from tacit.search.model import Category, Hit, Passage, Why
+from tacit.search.index import StoredChunk
+from tacit.search.model import Category, Chunk, Hit, Why
 
 TODAY = date(2026, 11, 2)
 RULES = RankingRules("what about the kiln", 0.12, 0.75, 7.0, TODAY)
@@ -45,11 +45,11 @@ def said(turn: int, text: str, speaker: str = "Noor", **given: float) -> Hit:
 
 def stored(
     turn: int, text: str, speaker: str = "Noor", *, id_: int | None = None, line: int = 0
-) -> StoredPassage:
+) -> StoredChunk:
     line = line or turn * 4
-    passage = Passage(text, line, line, (), "2026-10-06", speaker, turn, (0, 1))
+    passage = Chunk(text, line, line, (), "2026-10-06", speaker, turn, (0, 1))
     path = "raw/conversations/2026/10/06/0931-ses_a-hello.md"
-    return StoredPassage(id_ or turn, path, "", "conversation", "owner", False, passage)
+    return StoredChunk(id_ or turn, path, "", "conversation", "owner", False, passage)
 
 
 def ranked(*hits: Hit, rules: RankingRules = RULES, **more: object) -> RankedBlocks:
@@ -107,7 +107,7 @@ def echo(turn: int = 4, *, score: float = 0.3, standing: float = 2.0, relevance:
     return replace(found, score=score, why=replace(found.why, echo=relevance))
 
 
-def after(question: Hit, *replies: str) -> dict[tuple[str, int], list[StoredPassage]]:
+def after(question: Hit, *replies: str) -> dict[tuple[str, int], list[StoredChunk]]:
     turns = [question.text, *replies]
     told = [stored(question.turn + n, text, "agent" if n else "user") for n, text in enumerate(turns)]
     return {(question.path, question.lines[0]): told}

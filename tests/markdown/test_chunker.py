@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.markdown.chunker import Chunk, split_chunks
+from tacit.markdown.chunker import TextChunk, split_chunks
 from tacit.markdown.notes import split
 
 
@@ -202,7 +202,7 @@ def test_an_edit_changes_only_the_ids_of_what_it_changed() -> None:
     sections[2] = "# 2\nquite different\n"
     after = split_chunks("---\nnew: head\n---\n\n" + "".join(sections))
 
-    def ids(found: list[Chunk]) -> set[str]:
+    def ids(found: list[TextChunk]) -> set[str]:
         return {chunk.id for chunk in found if chunk.section != ("2",)}
 
     assert ids(before) == ids(after)

@@ -196,7 +196,7 @@ def test_a_section_that_somebody_cut_short_ends_where_its_form_does() -> None:
 def test_a_section_below_code_that_nobody_closed_leaves_no_empty_passage() -> None:
     cut = SECTION.removesuffix("---").rstrip()
     found = read_document("knowledge/journal/2026-03-10.md", f"text\n```\n{cut}\n\n", NOW.date())
-    assert [passage.text for passage in found.passages] == ["text\n```"]
+    assert [passage.text for passage in found.chunks] == ["text\n```"]
 
 
 AROUND = [
@@ -214,7 +214,7 @@ AROUND = [
 @given(st.lists(st.sampled_from([*AROUND, f"{SECTION}\n", f"{SECTION}\n\n"]), max_size=9).map("".join))
 def test_passages_of_a_note_are_its_own_lines_and_none_is_empty(note: str) -> None:
     lines = note.split("\n")
-    for passage in read_document("knowledge/journal/2026-03-10.md", note, NOW.date()).passages:
+    for passage in read_document("knowledge/journal/2026-03-10.md", note, NOW.date()).chunks:
         assert passage.text.strip()
         assert WORD not in passage.text
         first = passage.text.lstrip("\n").partition("\n")[0]

@@ -12,7 +12,7 @@ from tacit.search.hybrid import Engine
 from tacit.search.model import Stamp
 from tacit.search.open_index import open_memory_index
 from tacit.search.sqlite.index import SqliteIndex
-from tacit.search.updater import embed_passages, update_index
+from tacit.search.updater import embed_chunks, update_index
 
 LONG_AGO = 1_770_000_000_000_000_000  # 2 February 2026, in nanoseconds
 CALIBRATION = Calibration(mean=0.1, spread=0.2, trust=1.0, bias=-2.0, words=2.0, meaning=1.0)
@@ -90,7 +90,7 @@ def index_of(texts: Mapping[str, str], embedder: Meaning | None = None) -> Sqlit
     listed = {path: Stamp(LONG_AGO, len(text), number) for number, (path, text) in enumerate(texts.items())}
     update_index(index, listed, lambda path: texts[path].encode("utf-8", "surrogateescape"))
     if embedder is not None:
-        embed_passages(index, embedder)
+        embed_chunks(index, embedder)
     return index
 
 

@@ -1,4 +1,4 @@
-"""A file as a document: its place, its listeners, its dates, and passages that point at what is in it."""
+"""A file as a document: its place, its listeners, its dates, and chunks that point at what is in it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tacit.markdown.chunker import MAX_CHUNK_CHARS
 from tacit.markdown.notes import decode, split
 from tacit.provenance import comment
-from tacit.search.documents import MAX_PASSAGE_CHARS, category_of, embedded_text, read_document
-from tacit.search.model import AUDIENCES, CATEGORIES, Document, Passage
+from tacit.search.documents import category_of, embedded_text, read_document
+from tacit.search.model import AUDIENCES, CATEGORIES, Chunk, Document
 from tacit.transcripts import format as transcripts
 from tacit.transcripts.escape import restore_block, restore_characters
 from tacit.transcripts.model import Opening
@@ -33,12 +34,12 @@ def note(text: str, path: str = "topics/a.md") -> Document:
 
 
 def texts(found: Document) -> list[str]:
-    return [passage.text for passage in found.passages]
+    return [chunk.text for chunk in found.chunks]
 
 
-def lines_of(text: str, passage: Passage) -> str:
+def lines_of(text: str, chunk: Chunk) -> str:
     """Of the file, counted as git and editors do."""
-    return "\n".join(text.split("\n")[passage.first_line - 1 : passage.last_line])
+    return "\n".join(text.split("\n")[chunk.first_line - 1 : chunk.last_line])
 
 
 def dense(text: str) -> str:
@@ -225,7 +226,7 @@ def test_a_file_may_belong_to_agents(written: str, agents: tuple[str, ...]) -> N
 def test_the_day_of_a_note(fields: str, name: str, day: str) -> None:
     found = read(f"knowledge/journal/{name}", f"---\n{fields}\n---\ntext")
     assert found.day == day
-    assert [passage.day for passage in found.passages] == [day]
+    assert [chunk.day for chunk in found.chunks] == [day]
 
 
 def test_a_date_in_a_folder_is_not_the_day() -> None:
@@ -295,69 +296,69 @@ def test_problems_of_the_file_come_along() -> None:
     assert read("raw/conversations/a.md", "text").problems  # it does not say when it began
 
 
-# ---------------------------------------------------------------- passages of a note
+# ---------------------------------------------------------------- chunks of a note
 
 
 def section(title: str, size: int) -> str:
     return f"## {title}\n\n{'clay ' * (size // 5)}"
 
 
-def test_short_sections_share_a_passage() -> None:
+def test_short_sections_share_a_chunk() -> None:
     text = "# Ana\n\nA potter.\n\n## Phone\n\n12345\n\n## Birthday\n\nIn May.\n"
-    (passage,) = note(text).passages
-    assert passage.text == text.strip()
-    assert (passage.first_line, passage.last_line, passage.section) == (1, 11, ("Ana",))
+    (chunk,) = note(text).chunks
+    assert chunk.text == text.strip()
+    assert (chunk.first_line, chunk.last_line, chunk.section) == (1, 11, ("Ana",))
 
 
-def test_long_sections_are_passages_of_their_own() -> None:
+def test_long_sections_are_chunks_of_their_own() -> None:
     found = note(f"# A\n\n{section('B', 400)}\n\n{section('C', 400)}\n\n{section('D', 40)}\n")
-    assert [passage.section for passage in found.passages] == [("A",), ("A",)]
-    assert found.passages[0].text.startswith("# A\n\n## B\n")
-    assert found.passages[1].text.startswith("## C\n")
+    assert [chunk.section for chunk in found.chunks] == [("A",), ("A",)]
+    assert found.chunks[0].text.startswith("# A\n\n## B\n")
+    assert found.chunks[1].text.startswith("## C\n")
 
 
 def test_the_section_of_several_is_what_stands_above_all_of_them() -> None:
     text = "# A\n\n## Notes\n\none\n\n# B\n\n## Notes\n\ntwo\n"
-    (passage,) = note(text).passages
-    assert passage.section == ()
+    (chunk,) = note(text).chunks
+    assert chunk.section == ()
     nested = "# A\n\n## X\n\n### One\n\none\n\n### Two\n\ntwo\n"
-    assert note(nested).passages[0].section == ("A",)
+    assert note(nested).chunks[0].section == ("A",)
 
 
-@pytest.mark.parametrize("size", [10, 600, 1100, 1190, MAX_PASSAGE_CHARS, 1300, 5000])
+@pytest.mark.parametrize("size", [10, 600, 1100, 1190, MAX_CHUNK_CHARS, 1300, 5000])
 @pytest.mark.parametrize("above", ["# A", "# A\n\n## B", "# A\n## B\n### C", "  # A", "# A\n\n\n\n\n## B"])
 def test_a_heading_never_stands_alone_when_something_follows(above: str, size: int) -> None:
     found = note(f"{above}\n\n#### Last\n\n{'x' * size}\n")
-    assert found.passages[0].text.startswith(above.strip("\n"))
-    for passage in found.passages:
-        assert any(line and not line.lstrip().startswith("#") for line in passage.text.split("\n"))
+    assert found.chunks[0].text.startswith(above.strip("\n"))
+    for chunk in found.chunks:
+        assert any(line and not line.lstrip().startswith("#") for line in chunk.text.split("\n"))
 
 
 def test_a_heading_at_the_end_stands_alone_if_it_must() -> None:
     found = note(f"{section('A', 1100)}\n\n## The end\n")
-    assert found.passages[-1].text == "## The end"
+    assert found.chunks[-1].text == "## The end"
 
 
 def test_very_many_empty_lines_do_not_become_text() -> None:
     found = note("# A\n\none\n" + "\n" * 50_000 + "## B\n\ntwo\n")
     assert texts(found) == ["# A\n\none", "## B\n\ntwo"]
-    assert max(map(len, texts(note("# A" + "\n" * 50_000 + "text")))) < MAX_PASSAGE_CHARS
+    assert max(map(len, texts(note("# A" + "\n" * 50_000 + "text")))) < MAX_CHUNK_CHARS
 
 
-def test_neighbours_count_only_among_short_passages() -> None:
+def test_neighbours_count_only_among_short_chunks() -> None:
     short = note("\n\n".join(section(name, 350) for name in "ABCDE"))
-    assert [passage.near for passage in short.passages] == [(0, 2), (0, 3), (1, 4), (2, 5), (3, 5)]
+    assert [chunk.near for chunk in short.chunks] == [(0, 2), (0, 3), (1, 4), (2, 5), (3, 5)]
     long = note("\n\n".join(section(name, 1100) for name in "ABC"))
-    assert [passage.near for passage in long.passages] == [(0, 1), (1, 2), (2, 3)]
+    assert [chunk.near for chunk in long.chunks] == [(0, 1), (1, 2), (2, 3)]
     mixed = note(
         "\n\n".join(section(name, size) for name, size in zip("ABCD", (300, 300, 1100, 300), strict=True))
     )
-    assert [passage.near for passage in mixed.passages] == [(0, 2), (1, 2), (2, 3), (2, 4)]
+    assert [chunk.near for chunk in mixed.chunks] == [(0, 2), (1, 2), (2, 3), (2, 4)]
 
 
-def test_the_frontmatter_is_no_passage() -> None:
+def test_the_frontmatter_is_no_chunk() -> None:
     assert texts(note("---\nsecret: 1\n---\ntext\n")) == ["text"]
-    assert note("---\nsecret: 1\n---\n").passages == ()
+    assert note("---\nsecret: 1\n---\n").chunks == ()
 
 
 def test_an_embedder_reads_what_stands_above() -> None:
@@ -383,31 +384,31 @@ heads = st.sampled_from(
 
 
 @given(heads, markdown)
-def test_a_passage_is_in_the_lines_that_it_names(head: str, body: str) -> None:
+def test_a_chunk_is_in_the_lines_that_it_names(head: str, body: str) -> None:
     text = head + body
     found = note(text)
-    for passage in found.passages:
-        assert 1 <= passage.first_line <= passage.last_line <= found.lines
-        assert dense(passage.text) in dense(lines_of(text, passage))
-        assert passage.text.strip()
+    for chunk in found.chunks:
+        assert 1 <= chunk.first_line <= chunk.last_line <= found.lines
+        assert dense(chunk.text) in dense(lines_of(text, chunk))
+        assert chunk.text.strip()
 
 
 @given(heads, markdown)
-def test_all_of_a_note_is_in_its_passages_once_and_in_order(head: str, body: str) -> None:
+def test_all_of_a_note_is_in_its_chunks_once_and_in_order(head: str, body: str) -> None:
     found = note(head + body)
     assert dense("".join(texts(found))) == dense(split(head + body)[1].removeprefix("\ufeff"))
-    starts = [passage.first_line for passage in found.passages]
+    starts = [chunk.first_line for chunk in found.chunks]
     assert starts == sorted(starts)
-    for at, passage in enumerate(found.passages):
-        assert passage.near[0] <= at < passage.near[1] <= len(starts)
+    for at, chunk in enumerate(found.chunks):
+        assert chunk.near[0] <= at < chunk.near[1] <= len(starts)
 
 
 @given(markdown)
-def test_no_passage_is_much_longer_than_the_limit(body: str) -> None:
-    assert all(len(text) <= MAX_PASSAGE_CHARS + 300 for text in texts(note(body)))
+def test_no_chunk_is_much_longer_than_the_limit(body: str) -> None:
+    assert all(len(text) <= MAX_CHUNK_CHARS + 300 for text in texts(note(body)))
 
 
-# ---------------------------------------------------------------- passages of a conversation
+# ---------------------------------------------------------------- chunks of a conversation
 
 Said = Callable[[transcripts.RecordPosition], transcripts.RenderedRecord]
 
@@ -441,14 +442,14 @@ def talk(text: str) -> Document:
     return read("raw/conversations/2026/01/02/1845-s1-hello.md", text)
 
 
-def test_each_message_is_a_passage_with_who_and_when() -> None:
+def test_each_message_is_a_chunk_with_who_and_when() -> None:
     found = talk(
         conversation(
             message("When do we fire?", "Ana"),
             message("On Tuesday.\n\nOr later.", role="agent", at=STARTED.replace(day=3)),
         )
     )
-    first, second = found.passages
+    first, second = found.chunks
     assert (first.text, first.speaker, first.turn, first.day) == ("When do we fire?", "Ana", 1, "2026-01-02")
     assert (second.text, second.speaker, second.turn) == ("On Tuesday.\n\nOr later.", "agent", 2)
     assert second.day == "2026-01-03"
@@ -461,7 +462,7 @@ def test_each_message_is_a_passage_with_who_and_when() -> None:
     )
 
 
-def test_tool_calls_and_attachments_are_passages_and_changes_are_not() -> None:
+def test_tool_calls_and_attachments_are_chunks_and_changes_are_not() -> None:
     found = talk(
         conversation(
             message("Look"),
@@ -471,41 +472,41 @@ def test_tool_calls_and_attachments_are_passages_and_changes_are_not() -> None:
             change("knowledge/a.md"),
         )
     )
-    assert [(passage.speaker, passage.text) for passage in found.passages] == [
+    assert [(chunk.speaker, chunk.text) for chunk in found.chunks] == [
         ("user", "Look"),
         ("tool read", "notes.md → 42 lines"),
         ("tool beep", "twice"),
         ("attachment", "attachments/a.png"),
     ]
-    assert [passage.turn for passage in found.passages] == [1, 2, 3, 4]
+    assert [chunk.turn for chunk in found.chunks] == [1, 2, 3, 4]
 
 
 def test_a_long_message_is_cut_and_each_piece_knows_its_lines() -> None:
     body = "\n\n".join(f"Paragraph {number}. " + "clay " * 60 for number in range(12))
     text = conversation(message("first"), message(body, "Ana"), message("last"))
     found = talk(text)
-    assert len(found.passages) > 4
-    assert {passage.speaker for passage in found.passages} == {"user", "Ana"}
-    for passage in found.passages:
-        assert len(passage.text) <= MAX_PASSAGE_CHARS
-        assert dense(lines_of(text, passage)) == dense(passage.text)
+    assert len(found.chunks) > 4
+    assert {chunk.speaker for chunk in found.chunks} == {"user", "Ana"}
+    for chunk in found.chunks:
+        assert len(chunk.text) <= MAX_CHUNK_CHARS
+        assert dense(lines_of(text, chunk)) == dense(chunk.text)
     assert dense("".join(texts(found)[1:-1])) == dense(body)
 
 
 def test_headings_in_a_message_begin_nothing_new() -> None:
     found = talk(conversation(message("# One\n\ntext\n\n# Two\n\ntext")))
     assert texts(found) == ["# One\n\ntext\n\n# Two\n\ntext"]
-    assert found.passages[0].section == ()
+    assert found.chunks[0].section == ()
 
 
 def test_the_neighbours_of_a_turn_are_two_on_each_side_among_short_ones() -> None:
     found = talk(conversation(*(message(f"turn {number}") for number in range(6))))
-    assert [passage.near for passage in found.passages] == [(0, 3), (0, 4), (0, 5), (1, 6), (2, 6), (3, 6)]
+    assert [chunk.near for chunk in found.chunks] == [(0, 3), (0, 4), (0, 5), (1, 6), (2, 6), (3, 6)]
     long = talk(conversation(*(message("clay " * 160) for number in range(3))))
-    assert [passage.near for passage in long.passages] == [(0, 1), (1, 2), (2, 3)]
+    assert [chunk.near for chunk in long.chunks] == [(0, 1), (1, 2), (2, 3)]
 
 
-def test_a_blank_message_is_no_passage() -> None:
+def test_a_blank_message_is_no_chunk() -> None:
     assert texts(talk(conversation(message(" \n "), message("x")))) == ["x"]
 
 
@@ -515,9 +516,9 @@ def test_a_blank_message_is_no_passage() -> None:
 def test_a_turn_is_in_the_lines_that_it_names(said: list[tuple[str, str | None]], hint: str) -> None:
     text = conversation(*(message(*one) for one in said), hint=hint)
     found = talk(text)
-    for passage in found.passages:
-        assert 1 <= passage.first_line <= passage.last_line <= found.lines
-        assert dense(passage.text) in dense(restore_block(lines_of(text, passage)))
+    for chunk in found.chunks:
+        assert 1 <= chunk.first_line <= chunk.last_line <= found.lines
+        assert dense(chunk.text) in dense(restore_block(lines_of(text, chunk)))
     whole = "".join(dense(message) for message, _ in said)
     assert dense("".join(texts(found))) == whole
 
@@ -527,32 +528,32 @@ def test_a_tool_call_is_in_the_line_that_it_names(calls: list[tuple[str, str, st
     text = conversation(
         message("x"), *(tool(*call) for call in calls), *(attachment(call[0]) for call in calls)
     )
-    for passage in talk(text).passages[1:]:
-        assert passage.first_line == passage.last_line
-        line = restore_characters(lines_of(text, passage))
+    for chunk in talk(text).chunks[1:]:
+        assert chunk.first_line == chunk.last_line
+        line = restore_characters(lines_of(text, chunk))
         assert line.startswith(("> [tool:", "> [attachment:"))
-        assert dense(passage.text) in dense(line)
+        assert dense(chunk.text) in dense(line)
 
 
 def by_hand(body: str) -> str:
     return f"---\nsession_id: s1\nstarted: 2026-01-02T10:00:00Z\n---\n\n# Talk\n{body}"
 
 
-def test_a_transcript_written_by_hand_has_passages_too() -> None:
+def test_a_transcript_written_by_hand_has_chunks_too() -> None:
     text = by_hand("\n## 10:00 — user (Ana)\nHello.\nAnd more.\n> [tool:read] a.md → 3 lines\nAfter.\n")
     found = talk(text)
-    assert [(passage.speaker, passage.text) for passage in found.passages] == [
+    assert [(chunk.speaker, chunk.text) for chunk in found.chunks] == [
         ("Ana", "Hello.\nAnd more."),
         ("tool read", "a.md → 3 lines"),
         ("Ana", "After."),
     ]
-    for passage in found.passages:
-        assert dense(passage.text) in dense(lines_of(text, passage))
+    for chunk in found.chunks:
+        assert dense(chunk.text) in dense(lines_of(text, chunk))
 
 
 def test_empty_lines_after_a_heading_written_by_hand_are_counted() -> None:
     text = by_hand("\n## 10:00 — user\n\n\nHello.\n\n## 10:01 — agent\n\nYes.\n")
-    assert [lines_of(text, passage) for passage in talk(text).passages] == ["Hello.", "Yes."]
+    assert [lines_of(text, chunk) for chunk in talk(text).chunks] == ["Hello.", "Yes."]
 
 
 @given(
@@ -562,8 +563,8 @@ def test_empty_lines_after_a_heading_written_by_hand_are_counted() -> None:
 )
 def test_a_turn_written_by_hand_is_in_the_lines_that_it_names(lines: list[str]) -> None:
     text = by_hand("\n".join(lines))
-    for passage in talk(text).passages:
-        assert dense(passage.text) in dense(restore_block(lines_of(text, passage)))
+    for chunk in talk(text).chunks:
+        assert dense(chunk.text) in dense(restore_block(lines_of(text, chunk)))
 
 
 # ---------------------------------------------------------------- whatever it is given
@@ -579,7 +580,7 @@ def test_any_text_under_any_path_is_a_document(path: str, text: str) -> None:
     assert found.path == path
     assert found.category in CATEGORIES
     assert found.audience in AUDIENCES
-    assert all(passage.text.strip() for passage in found.passages)
+    assert all(chunk.text.strip() for chunk in found.chunks)
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if "5 MB" not in name or "line" in name])
@@ -595,25 +596,25 @@ def test_the_sample_home_is_read_without_a_problem() -> None:
         path = file.relative_to(root).as_posix()
         found = read(path, file.read_text())
         assert found.problems == ()
-        assert found.passages or not file.read_text().strip()
+        assert found.chunks or not file.read_text().strip()
 
 
 # What tacit wrote, and what no longer holds
 
 
-def test_passages_have_neither_marks_nor_lines_that_no_longer_hold_and_point_at_the_right_lines() -> None:
+def test_chunks_have_neither_marks_nor_lines_that_no_longer_hold_and_point_at_the_right_lines() -> None:
     line = comment.attach("- 2026-02-16: two coats", "decisions/1", ["2026/02/16/1845-ses_a-x#3"], "owner")
     old = comment.mark_superseded(line.replace("two", "five"), "2026-03-01")
     text = f"---\ntitle: Glaze (superseded 2026-01-01)\n---\n# Glaze\n\n{old}\n{line}\n- dry for a day\n"
-    [passage] = note(text).passages
-    assert passage.text == "# Glaze\n\n\n- 2026-02-16: two coats\n- dry for a day"
-    assert (passage.first_line, passage.last_line) == (4, 8)
+    [chunk] = note(text).chunks
+    assert chunk.text == "# Glaze\n\n\n- 2026-02-16: two coats\n- dry for a day"
+    assert (chunk.first_line, chunk.last_line) == (4, 8)
     assert note(text).title == "Glaze (superseded 2026-01-01)"
 
 
 def test_what_was_said_in_a_conversation_stays_whatever_it_ends_with() -> None:
     said = "It was in the list: the old oven (superseded 2026-10-19)"
-    [found] = talk(conversation(message(said))).passages
+    [found] = talk(conversation(message(said))).chunks
     assert found.text == said
 
 
@@ -621,6 +622,6 @@ def test_purged_records_are_left_out_and_the_others_keep_their_places() -> None:
     text = conversation(message("poison"), message("fine", role="agent"), hint="poison")
     whole = talk(text)
     left = read_document(whole.path, text, MODIFIED, purged={1})
-    assert left.passages == (whole.passages[1]._replace(near=(0, 1)),)
+    assert left.chunks == (whole.chunks[1]._replace(near=(0, 1)),)
     assert "poison" in whole.title
     assert left.title == ""

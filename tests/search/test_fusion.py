@@ -19,7 +19,7 @@ def candidates(
     nearest: Sequence[tuple[int, float]] = (),
     beyond: Sequence[tuple[int, float]] = (),
 ) -> Candidates:
-    """`beyond`: cosines of passages that are not among the nearest."""
+    """`beyond`: cosines of chunks that are not among the nearest."""
     return Candidates(
         [Scored(*one) for one in lexical],
         [Scored(*one) for one in nearest],
@@ -51,13 +51,13 @@ def test_words_that_are_not_found_count_as_nothing() -> None:
     assert whys[1].vector == whys[2].vector == 0.0
 
 
-def test_a_passage_found_by_words_has_its_own_cosine() -> None:
+def test_a_chunk_found_by_words_has_its_own_cosine() -> None:
     whys = fuse(candidates([(1, 4.0)], [(2, 0.9)], [(1, 0.1)]), 0.4, 0.6)
     assert (whys[1].cosine, whys[1].vector_rank) == (0.1, None)
     assert whys[1].vector == pytest.approx(-0.6)
 
 
-def test_a_passage_without_a_vector_is_in_the_middle() -> None:
+def test_a_chunk_without_a_vector_is_in_the_middle() -> None:
     whys = fuse(candidates([(1, 4.0), (3, 2.0)], [(2, 0.9)], [(3, 0.1)]), 0.4, 0.6)
     assert (whys[1].cosine, whys[1].vector) == (None, 0.0)
 

@@ -125,7 +125,7 @@ def test_in_a_small_home_a_common_word_is_still_looked_for_beside_one_that_is_no
 # Equal ones
 
 
-def test_equal_passages_come_in_the_order_of_the_files_however_the_index_grew() -> None:
+def test_equal_chunks_come_in_the_order_of_the_files_however_the_index_grew() -> None:
     texts = {f"knowledge/reference/{name}.md": "The same words about a kiln.\n" for name in "fbdaecg"}
     backwards = dict(reversed(texts.items()))
     for limit in (3, 10):

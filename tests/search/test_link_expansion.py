@@ -145,7 +145,7 @@ def test_a_linked_note_is_never_above_a_strong_hit_nor_strong_itself(engine: Eng
     assert all(hit.score < STRONG_RELEVANCE and hit.why.standing < min(strong) for hit in linked)
 
 
-def test_of_a_long_linked_note_the_passage_nearest_to_the_question_is_taken() -> None:
+def test_of_a_long_linked_note_the_chunk_nearest_to_the_question_is_taken() -> None:
     long = "\n\n".join(f"## Part {n}\n\n" + "filler words here " * 40 for n in range(5))
     garage = f"# Garage\n\n{long}\n\n## Red\n\nThe automobile is red.\n\n{long}\n"
     texts = {"knowledge/people/ana.md": "# Ana\n\n- [[garage]]\n", "knowledge/reference/garage.md": garage}
@@ -155,8 +155,8 @@ def test_of_a_long_linked_note_the_passage_nearest_to_the_question_is_taken() ->
     found = expand_seeds(
         index, [ana], EVERYTHING, asked, there={}, whys={}, weight=0.5, apart=CALIBRATION.apart, ceiling=None
     )
-    [passage] = index.stored(found.keys()).values()
-    assert "automobile" in passage.passage.text
+    [chunk] = index.stored(found.keys()).values()
+    assert "automobile" in chunk.chunk.text
 
 
 # Who may know

@@ -440,7 +440,7 @@ def test_an_index_that_proves_damaged_when_vectors_are_due_is_built_anew(home: P
     assert any("memory.db.aside" in note for note in done.notes)
     assert done.report.read
     assert done.facts
-    assert done.embedded == done.facts.passages
+    assert done.embedded == done.facts.chunks
 
 
 def test_an_index_that_proves_damaged_when_it_is_counted_is_built_anew(home: Path, make: Make) -> None:
@@ -467,8 +467,8 @@ def test_a_hit_is_given_with_what_stands_around_it(home: Path, make: Make) -> No
     place = (hit.path, hit.lines[0])
     near = searcher.around([place, (B, 1)], before=1, after=1)
     assert near.keys() == {place}
-    assert [one.passage.text[:9] for one in near[place]] == ["## Part 1", "## Part 2", "## Part 3"]
-    assert [one.passage.text for one in searcher.around([place])[place]] == [hit.text]
+    assert [one.chunk.text[:9] for one in near[place]] == ["## Part 1", "## Part 2", "## Part 3"]
+    assert [one.chunk.text for one in searcher.around([place])[place]] == [hit.text]
 
 
 def test_nothing_stands_around_a_hit_whose_index_cannot_say(home: Path, make: Make) -> None:

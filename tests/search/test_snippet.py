@@ -1,4 +1,4 @@
-"""A snippet shows the part of a passage that matched, and nothing that is not there."""
+"""A snippet shows the part of a chunk that matched, and nothing that is not there."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ Vectors use sqlite-vec's functions but not its tables: a scan of signs in an ord
 the same statement is faster than its own index at our sizes, and any SQL filter applies before ranking. The
 signs of all vectors are compared first, then the best few by their real values.
 
-The passages that a scope allows are computed once, as a mask with one byte per passage, and cached until the
-index changes. Statements check the mask before they rank. Ids of removed passages are reused, so every query
+The chunks that a scope allows are computed once, as a mask with one byte per chunk, and cached until the
+index changes. Statements check the mask before they rank. Ids of removed chunks are reused, so every query
 runs inside a transaction, in which the index cannot change.
 
 Text is passed through `indexable`, so the words table sees what `matched` and queries see.
@@ -38,27 +38,27 @@ from tacit.markdown.links import link_target
 from tacit.search.documents import embedded_text
 from tacit.search.index import (
     MAX_NEIGHBOURS,
+    ChunkLocation,
     IndexBroken,
     IndexStats,
     IndexTimeout,
     IndexUnavailable,
-    PassageLocation,
-    StoredPassage,
+    StoredChunk,
 )
 from tacit.search.link_model import Link, Neighbour
-from tacit.search.model import AUDIENCES, EVERYTHING, Document, Passage, Scope, Scored, Stamp
+from tacit.search.model import AUDIENCES, EVERYTHING, Chunk, Document, Scope, Scored, Stamp
 from tacit.search.query import Term, match_expression
 from tacit.search.sqlite.schema import APPLICATION_ID, COLUMN_WEIGHTS, SCHEMA_VERSION, TABLES, TOKENIZER
 from tacit.text.words import find_aliases, is_unspaced, prepare_document
 
 _LOCK_TIMEOUT_MS = 5_000  # to wait for another process that is writing
-_MIN_RESCORED = 800  # passages whose vectors are compared in full after the scan of signs
-_RESCORED_DIVISOR = 32  # in a large index this fraction: more passages, more signs as good as the best
+_MIN_RESCORED = 800  # chunks whose vectors are compared in full after the scan of signs
+_RESCORED_DIVISOR = 32  # in a large index this fraction: more chunks, more signs as good as the best
 _MAX_CACHED_SCOPES = 4  # scopes whose masks are cached
-_MAX_PASSAGE_ID = 2**26  # higher ids come from flipped bits, or the index is full of holes
+_MAX_CHUNK_ID = 2**26  # higher ids come from flipped bits, or the index is full of holes
 _SAMPLE_SIZE = 64  # texts whose cosines to each other are measured
 _PROGRESS_STEPS = 2_000  # SQLite's steps between two checks of the deadline: about every 0.1 ms
-_SEPARATOR = "\n\ue000\n"  # a private-use character: phrases must not match across two passages
+_SEPARATOR = "\n\ue000\n"  # a private-use character: phrases must not match across two chunks
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -149,7 +149,7 @@ class SqliteIndex:
             tokenizer = self._db.fts5_tokenizer(TOKENIZER[0], list(TOKENIZER[1:]))
         self._tokenizer = tokenizer
         self._embedder_name: str | None = None  # the embedder that this connection holds vectors of
-        # Caches per scope, valid for the generation below: how many passages hold a term, how many there
+        # Caches per scope, valid for the generation below: how many chunks hold a term, how many there
         # are, their names and their masks.
         self._frequencies: dict[tuple[Scope, str], int] = {}
         self._totals: dict[Scope, int] = {}
@@ -293,17 +293,17 @@ class SqliteIndex:
     def _insert(self, documents: Iterable[tuple[Document, Stamp]]) -> None:
         file = (self._value("SELECT max(id) FROM knowledge_meta") or 0) + 1
         first = (self._value("SELECT max(id) FROM passages") or 0) + 1
-        # The ids of removed passages are reused, and those passages have no vector yet.
+        # The ids of removed chunks are reused, and those chunks have no vector yet.
         self._db.execute("UPDATE about SET value = min(value, ?) WHERE key = 'embedded_to'", (first - 1,))
         metas: list[Any] = []
-        passages: list[Any] = []
+        chunks: list[Any] = []
         words: list[Any] = []
         links: list[Any] = []
         names: list[Any] = []
         for number, (document, stamp) in enumerate(documents, file):
-            ids = range(first, first + len(document.passages))
+            ids = range(first, first + len(document.chunks))
             metas.append(_meta_row(number, document, stamp))
-            passages += _passage_rows(ids, number, document)
+            chunks += _chunk_rows(ids, number, document)
             words += _word_rows(ids, document)
             links += [
                 (_to_utf8(target), number, _to_utf8(written), line)
@@ -312,14 +312,14 @@ class SqliteIndex:
             names += [(_to_utf8(name), number) for name in document.names]
             first = ids.stop
         self._db.executemany(f"INSERT INTO knowledge_meta VALUES({_marks(15)})", metas)
-        self._db.executemany(f"INSERT INTO passages VALUES({_marks(13)})", passages)
+        self._db.executemany(f"INSERT INTO passages VALUES({_marks(13)})", chunks)
         self._db.executemany("INSERT OR IGNORE INTO links VALUES(?, ?, ?, ?)", links)
         self._db.executemany("INSERT OR IGNORE INTO called VALUES(?, ?)", names)
         self._db.executemany(
             f"INSERT INTO knowledge_fts(rowid, body, before, after, heading) VALUES({_marks(5)})",
             words,
         )
-        if self._vectors:  # moved and re-read passages already have one
+        if self._vectors:  # moved and re-read chunks already have one
             self._db.execute(
                 "INSERT INTO knowledge_vec SELECT p.id, e.id, vec_quantize_binary(vec_int8(e.vector))"
                 " FROM passages p JOIN embedded e USING(digest) WHERE p.file >= ? AND e.vector IS NOT NULL",
@@ -329,14 +329,14 @@ class SqliteIndex:
     # ------------------------------------------------------------ scopes
 
     def _scope_clause(self, scope: Scope, column: str) -> tuple[str, list[Any]]:
-        """`AND …` on the id of a passage, or nothing for the owner's view of everything."""
+        """`AND …` on the id of a chunk, or nothing for the owner's view of everything."""
         if scope.is_everything:
             return "", []
         # Flipped bits can make an id 0 or negative, and `substr` would count from the end.
         return f"AND {column} > 0 AND substr(?, {column}, 1) = x'01'", [self._mask(scope)]
 
     def _mask(self, scope: Scope) -> bytes:
-        """A byte for each passage: 1 if the scope allows it. Building a mask takes as long as a search. The
+        """A byte for each chunk: 1 if the scope allows it. Building a mask takes as long as a search. The
         scopes of turns differ only in `without` and share the rest."""
         seen = self._masks.pop(scope, None)
         if seen is None:
@@ -347,10 +347,10 @@ class SqliteIndex:
         return seen
 
     def _build_mask(self, scope: Scope) -> bytes:
-        numbers = self._passage_ids(*_condition(scope))
+        numbers = self._chunk_ids(*_condition(scope))
         if not numbers:
             return b""
-        if min(numbers) < 1 or max(numbers) > _MAX_PASSAGE_ID:
+        if min(numbers) < 1 or max(numbers) > _MAX_CHUNK_ID:
             raise IndexBroken("the index holds passages with numbers that tacit does not give")
         seen = bytearray(max(numbers))
         for number in numbers:
@@ -360,12 +360,12 @@ class SqliteIndex:
     def _mask_without(self, scope: Scope) -> bytes:
         seen = bytearray(self._mask(dataclasses.replace(scope, without=())))
         paths = list(map(_to_utf8, scope.without))
-        for number in self._passage_ids(f"m.path IN ({_marks(len(paths))})", paths):
+        for number in self._chunk_ids(f"m.path IN ({_marks(len(paths))})", paths):
             if 0 < number <= len(seen):
                 seen[number - 1] = 0
         return bytes(seen)
 
-    def _passage_ids(self, condition: str, bindings: Sequence[Any]) -> list[int]:
+    def _chunk_ids(self, condition: str, bindings: Sequence[Any]) -> list[int]:
         sql = f"SELECT p.id FROM passages p JOIN knowledge_meta m ON m.id = p.file WHERE {condition}"
         return [number for (number,) in self._db.execute(sql, bindings)]
 
@@ -473,7 +473,7 @@ class SqliteIndex:
             return self._sort([Scored(number, cosine) for number, cosine, _ in rows[:end]])[:limit]
 
     def _nearest_by_signs(self, vector: bytes, scope: Scope, limit: int) -> list[Any]:
-        """The passages whose signs differ least, each with its cosine and the number of signs that differ. If
+        """The chunks whose signs differ least, each with its cosine and the number of signs that differ. If
         too many tie for the last place, all of those are left out: which come first would depend on the
         index's history."""
         clause, bindings = self._scope_clause(scope, "v.id")
@@ -567,13 +567,13 @@ class SqliteIndex:
                 }.values()
             )
 
-    def _advance_embedded_to(self, passage: int, generation: int) -> None:
-        """Remember that all passages up to this one have vectors, so that only newer ones are checked. Does
-        nothing if another process has written since: its passages may have lower ids."""
+    def _advance_embedded_to(self, chunk: int, generation: int) -> None:
+        """Remember that all chunks up to this one have vectors, so that only newer ones are checked. Does
+        nothing if another process has written since: its chunks may have lower ids."""
         self._db.execute(
             "UPDATE about SET value = ? WHERE key = 'embedded_to' AND value < ?"
             " AND (SELECT value FROM about WHERE key = 'generation') = ?",
-            (passage, passage, generation),
+            (chunk, chunk, generation),
         )
 
     def keep(self, vectors: Mapping[bytes, bytes | None]) -> None:
@@ -599,7 +599,7 @@ class SqliteIndex:
 
     # ------------------------------------------------------------ reading
 
-    def stored(self, ids: Collection[int]) -> dict[int, StoredPassage]:
+    def stored(self, ids: Collection[int]) -> dict[int, StoredChunk]:
         sql = (
             "SELECT p.id, p.checksum, p.first_line, p.last_line, p.section, p.day, p.speaker, p.turn, p.text,"
             " m.path, m.category, m.audience, m.agents, m.conversation, m.archived, m.title, m.checksum"
@@ -623,11 +623,11 @@ class SqliteIndex:
         return {number: " ".join(lines) for number, lines in lines_by_id.items()}
 
     def around(
-        self, places: Collection[PassageLocation], before: int = 0, after: int = 0
-    ) -> dict[PassageLocation, list[StoredPassage]]:
-        # Only neighbours of the first and the last passage on the line: a message of megabytes on one line
-        # is thousands of passages, and each with its neighbours would be the square of that. "+" turns off
-        # the index on record: few passages are close by position, but all of the message by record.
+        self, places: Collection[ChunkLocation], before: int = 0, after: int = 0
+    ) -> dict[ChunkLocation, list[StoredChunk]]:
+        # Only neighbours of the first and the last chunk on the line: a message of megabytes on one line
+        # is thousands of chunks, and each with its neighbours would be the square of that. "+" turns off
+        # the index on record: few chunks are close by position, but all of the message by record.
         sql = (
             "WITH place(path, line) AS (SELECT value ->> 0, value ->> 1 FROM json_each(?1)),"
             " ends(path, line, first, last) AS MATERIALIZED (SELECT place.path, place.line,"
@@ -642,7 +642,7 @@ class SqliteIndex:
             " AND +near.record BETWEEN first.record - ?2 AND last.record + ?3"
             " ORDER BY ends.path, ends.line, near.position"
         )
-        ids_by_place: dict[PassageLocation, list[int]] = {}
+        ids_by_place: dict[ChunkLocation, list[int]] = {}
         with _translate_read_errors():
             wanted_places = json.dumps([place for place in places if _to_utf8(place[0]) == place[0]])
             reach = (max(0, before), max(0, after), MAX_NEIGHBOURS)
@@ -705,7 +705,7 @@ class SqliteIndex:
             ]
             return sorted(neighbours)
 
-    def passages_of(self, paths: Collection[str], scope: Scope, most: int) -> dict[str, list[int]]:
+    def chunks_of(self, paths: Collection[str], scope: Scope, most: int) -> dict[str, list[int]]:
         _condition(scope)
         with _translate_read_errors(), self.unmoving():
             clause, bindings = self._scope_clause(scope, "+p.id")
@@ -761,7 +761,7 @@ class SqliteIndex:
             return [path for (path,) in self._db.execute(sql, bindings)]
 
     def _file_clause(self, column: str, scope: Scope) -> tuple[str, list[Any]]:
-        """`AND …` on the id of a file that has a passage in the scope."""
+        """`AND …` on the id of a file that has a chunk in the scope."""
         clause, bindings = self._scope_clause(scope, "+p.id")
         exists = f"AND EXISTS (SELECT 1 FROM passages p WHERE p.file = {column} {clause})" if clause else ""
         return exists, bindings
@@ -769,11 +769,11 @@ class SqliteIndex:
     def facts(self) -> IndexStats:
         with _translate_read_errors():
             about = dict(self._db.execute("SELECT key, value FROM about"))
-            files, passages, embedded = (
+            files, chunks, embedded = (
                 self._value(f"SELECT count(*) FROM {table}")
                 for table in ("knowledge_meta", "passages", "knowledge_vec")
             )
-            return IndexStats(files, passages, embedded, about["generation"], about["embedder"])
+            return IndexStats(files, chunks, embedded, about["generation"], about["embedder"])
 
     def generation(self) -> int:
         with _translate_read_errors():
@@ -848,7 +848,7 @@ def _sanitize_term(term: str) -> str:
 
 
 def _line_edge_sql(order: str) -> str:
-    """The first or the last of the passages that begin on the line of a place."""
+    """The first or the last of the chunks that begin on the line of a place."""
     return (
         "SELECT id FROM passages WHERE file = m.id AND first_line = place.line"
         f" ORDER BY record {order}, position {order} LIMIT 1"
@@ -915,17 +915,17 @@ def _to_utf8(text: str) -> str:
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
-def _passage_rows(ids: range, file: int, document: Document) -> Iterator[tuple[Any, ...]]:
+def _chunk_rows(ids: range, file: int, document: Document) -> Iterator[tuple[Any, ...]]:
     title = _to_utf8(document.title)
     record, turn = -1, 0
-    for position, (number, passage) in enumerate(zip(ids, document.passages, strict=True)):
-        record += not passage.turn or passage.turn != turn  # a long message is several passages
-        turn = passage.turn
-        text, speaker = _to_utf8(passage.text), _to_utf8(passage.speaker)
-        section = tuple(map(_to_utf8, passage.section))
+    for position, (number, chunk) in enumerate(zip(ids, document.chunks, strict=True)):
+        record += not chunk.turn or chunk.turn != turn  # a long message is several chunks
+        turn = chunk.turn
+        text, speaker = _to_utf8(chunk.text), _to_utf8(chunk.speaker)
+        section = tuple(map(_to_utf8, chunk.section))
         headings = json.dumps(section, ensure_ascii=False) if section else "[]"
-        lines = (passage.first_line, passage.last_line)
-        visible = (*lines, headings, _to_utf8(passage.day), speaker, passage.turn, text)
+        lines = (chunk.first_line, chunk.last_line)
+        visible = (*lines, headings, _to_utf8(chunk.day), speaker, chunk.turn, text)
         digest = _digest(title, section, speaker, text)
         yield number, file, position, record, digest, *visible, _checksum((document.path, *visible))
 
@@ -935,20 +935,20 @@ def _digest(title: str, section: Sequence[str], speaker: str, text: str) -> byte
 
 
 def _word_rows(ids: range, document: Document) -> Iterator[tuple[int, str, str, str, str]]:
-    passages = document.passages
-    texts = [prepare_document(passage.text) for passage in passages]
-    for position, (number, passage) in enumerate(zip(ids, passages, strict=True)):
-        first, last = passage.near
+    chunks = document.chunks
+    texts = [prepare_document(chunk.text) for chunk in chunks]
+    for position, (number, chunk) in enumerate(zip(ids, chunks, strict=True)):
+        first, last = chunk.near
         before = _SEPARATOR.join(texts[first:position])
         after = _SEPARATOR.join(texts[position + 1 : last])
-        yield number, _body(passage, texts[position]), before, after, _heading(document, passage)
+        yield number, _body(chunk, texts[position]), before, after, _heading(document, chunk)
 
 
-def _body(passage: Passage, text: str) -> str:
+def _body(chunk: Chunk, text: str) -> str:
     """People ask what a person said on a day, so a turn is indexed with both."""
-    if not passage.speaker:
+    if not chunk.speaker:
         return text
-    return f"{_format_day(passage.day)} {prepare_document(passage.speaker)}: {text}"
+    return f"{_format_day(chunk.day)} {prepare_document(chunk.speaker)}: {text}"
 
 
 def _format_day(day: str) -> str:
@@ -958,11 +958,11 @@ def _format_day(day: str) -> str:
         return ""
 
 
-def _heading(document: Document, passage: Passage) -> str:
-    if passage.speaker:
+def _heading(document: Document, chunk: Chunk) -> str:
+    if chunk.speaker:
         return ""
     name = _without_suffix(document.path.rpartition("/")[2])
-    above = (document.title, *passage.section, name, *document.tags)
+    above = (document.title, *chunk.section, name, *document.tags)
     return prepare_document(_SEPARATOR.join(dict.fromkeys(above)))
 
 
@@ -979,13 +979,13 @@ def _verify_files(files: Iterable[tuple[Any, ...]]) -> None:
             raise IndexBroken("the index holds a file that was not written by tacit")
 
 
-def _parse_row(row: tuple[Any, ...]) -> StoredPassage:
+def _parse_row(row: tuple[Any, ...]) -> StoredChunk:
     number, checksum, first, last, section, day, speaker, turn, text = row[:9]
     path, category, audience, _, _, archived, title, _ = row[9:]
     if _checksum((path, first, last, section, day, speaker, turn, text)) != checksum:
         raise IndexBroken("the index holds text that was not written by tacit")
-    passage = Passage(text, first, last, _parse_headings(section), day, speaker, turn, (0, 0))
-    return StoredPassage(number, path, title, category, AUDIENCES[audience], bool(archived), passage)
+    chunk = Chunk(text, first, last, _parse_headings(section), day, speaker, turn, (0, 0))
+    return StoredChunk(number, path, title, category, AUDIENCES[audience], bool(archived), chunk)
 
 
 @lru_cache(maxsize=1024)

@@ -1,22 +1,22 @@
 """The tables of the SQLite index.
 
     knowledge_meta   one row for each file
-    passages         one row for each passage, with its text
-    knowledge_fts    the words of each passage and of its surroundings; stores no text
-    knowledge_vec    the signs of each passage's vector, 32 bytes instead of 256: what a query scans
+    chunks         one row for each chunk, with its text
+    knowledge_fts    the words of each chunk and of its surroundings; stores no text
+    knowledge_vec    the signs of each chunk's vector, 32 bytes instead of 256: what a query scans
     links            the targets of a note's links, by path or by name
     called           the names that links may use for a note: together with `links`, which note links to which
     embedded         vectors by the digest of their text, so that no text is embedded twice
-    about            generation, embedder, the last passage up to which all have vectors, a schema checksum
+    about            generation, embedder, the last chunk up to which all have vectors, a schema checksum
 
-Passages are found by words in four columns, each with a weight. Measured on public conversations, words of
+Chunks are found by words in four columns, each with a weight. Measured on public conversations, words of
 the two turns before and after a turn raise recall among the first ten from 63 to 76 of 100.
 """
 
 from __future__ import annotations
 
 APPLICATION_ID = 0x74616369  # "taci" in the header of the file
-SCHEMA_VERSION = 7  # raise it when the schema changes, or the way in which passages are made from files
+SCHEMA_VERSION = 7  # raise it when the schema changes, or the way in which chunks are made from files
 
 # body, before, after, heading
 COLUMN_WEIGHTS = (1.0, 0.4, 0.2, 0.6)

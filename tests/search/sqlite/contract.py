@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tacit.search.index import MAX_NEIGHBOURS, Index, IndexUnavailable
 from tacit.search.link_model import Link, Neighbour
-from tacit.search.model import AUDIENCES, CATEGORIES, EVERYTHING, Document, Passage, Scope, Scored, Stamp
+from tacit.search.model import AUDIENCES, CATEGORIES, EVERYTHING, Chunk, Document, Scope, Scored, Stamp
 from tacit.search.query import parse_query
 from tests.hostile import SHAPES, hostile
 from tests.search.sqlite.samples import (
@@ -155,13 +155,13 @@ class Breaking(Sequence[tuple[Document, Stamp]]):
 # ---------------------------------------------------------------- who sees what, in plain Python
 
 
-def is_visible(one: Document, passage: Passage, scope: Scope) -> bool:
+def is_visible(one: Document, chunk: Chunk, scope: Scope) -> bool:
     return (
         (not scope.categories or one.category in scope.categories)
         and _hears(one, scope)
         and (not scope.agents or not one.agents or not set(scope.agents).isdisjoint(one.agents))
-        and (scope.since is None or passage.day >= scope.since.isoformat())
-        and (scope.until is None or "" < passage.day <= scope.until.isoformat())
+        and (scope.since is None or chunk.day >= scope.since.isoformat())
+        and (scope.until is None or "" < chunk.day <= scope.until.isoformat())
         and one.path.startswith(scope.under)
         and one.path not in scope.without
         and (scope.archived is None or one.archived == scope.archived)
@@ -178,8 +178,8 @@ def visible(documents: Sequence[Document], scope: Scope) -> set[Place]:
     return {
         (one.path, at)
         for one in documents
-        for at, passage in enumerate(one.passages)
-        if is_visible(one, passage, scope)
+        for at, chunk in enumerate(one.chunks)
+        if is_visible(one, chunk, scope)
     }
 
 
@@ -240,14 +240,14 @@ def _hostile_documents(draw: st.DrawFn) -> list[Document]:
     found = []
     for path in draw(st.lists(_paths, max_size=3, unique=True)):
         texts = draw(st.lists(text, max_size=3))
-        passages = [
-            Passage(said, at, at, draw(names), draw(text), draw(text), at, (0, len(texts)))
+        chunks = [
+            Chunk(said, at, at, draw(names), draw(text), draw(text), at, (0, len(texts)))
             for at, said in enumerate(texts)
         ]
         found.append(
             document(
                 path,
-                passages,
+                chunks,
                 category=draw(st.sampled_from(CATEGORIES)),
                 agents=draw(names),
                 conversation=draw(text),
@@ -265,8 +265,8 @@ def whole(text: str) -> str:
     return "".join("\ufffd" if "\ud800" <= letter <= "\udfff" else letter for letter in text)
 
 
-def _turn(at: int, turn: int, text: str) -> Passage:
-    return Passage(text, at + 1, at + 1, (), "2026-01-02", "Ana", turn, (at, at + 1))
+def _turn(at: int, turn: int, text: str) -> Chunk:
+    return Chunk(text, at + 1, at + 1, (), "2026-01-02", "Ana", turn, (at, at + 1))
 
 
 class Score(NamedTuple):
@@ -313,7 +313,7 @@ class IndexContract:
         index.replace([(note("a.md", "clay"), stamp)])
         assert index.stamps() == {"a.md": stamp}
 
-    def test_a_file_without_passages_has_a_stamp_too(self, index: Index) -> None:
+    def test_a_file_without_chunks_has_a_stamp_too(self, index: Index) -> None:
         put(index, note("empty.md"))
         assert index.stamps() == {"empty.md": STAMP}
         assert index.facts()[:2] == (1, 0)
@@ -414,7 +414,7 @@ class IndexContract:
 
     # ------------------------------------------------------------ words
 
-    def test_a_passage_with_one_of_the_terms_is_found(self, index: Index) -> None:
+    def test_a_chunk_with_one_of_the_terms_is_found(self, index: Index) -> None:
         put(index, note("a.md", "clay"), note("b.md", "ash"), note("c.md", "slip"))
         assert sorted(by_words(index, "clay", "ash", "nowhere")) == [("a.md", 0), ("b.md", 0)]
 
@@ -465,13 +465,13 @@ class IndexContract:
         assert by_words(index, "night jar") == [("together.md", 0)]
         assert len(by_words(index, "night", "jar")) == 3
 
-    def test_words_of_two_passages_do_not_stand_together(self, index: Index) -> None:
+    def test_words_of_two_chunks_do_not_stand_together(self, index: Index) -> None:
         put(index, note("a.md", "at night", "jar of", "clay", reach=2))
         put(index, note("b.md", "slip", "at night", "jar of", reach=2))
         put(index, note("c.md", "x", section=("at night", "jar"), title="slip", tags=("old", "kiln")))
         assert by_words(index, "night jar", "slip at", "old kiln") == []
 
-    def test_a_passage_is_found_by_what_stands_next_to_it_but_comes_after_it(self, index: Index) -> None:
+    def test_a_chunk_is_found_by_what_stands_next_to_it_but_comes_after_it(self, index: Index) -> None:
         put(
             index,
             talk(
@@ -486,7 +486,7 @@ class IndexContract:
         assert by_words(index, "tuesday")[0] == ("t.md", 1)
         assert len(by_words(index, "tuesday")) == 4
 
-    def test_only_neighbours_that_the_passage_names_count(self, index: Index) -> None:
+    def test_only_neighbours_that_the_chunk_names_count(self, index: Index) -> None:
         put(index, note("a.md", "clay", "ash", "slip"))
         assert by_words(index, "ash") == [("a.md", 1)]
 
@@ -571,7 +571,7 @@ class IndexContract:
 
     # ------------------------------------------------------------ frequency
 
-    def test_frequency_is_the_share_of_passages(self, index: Index) -> None:
+    def test_frequency_is_the_share_of_chunks(self, index: Index) -> None:
         put(index, note("a.md", "clay clay", "clay", "ash"), note("b.md", "glazing"))
         assert index.frequency("clay") == 0.5
         assert index.frequency("Ash") == 0.25
@@ -667,14 +667,14 @@ class IndexContract:
         found = index.nearest(asked, EVERYTHING, 3)
         assert found[0].score == pytest.approx(1.0, abs=1e-5)
 
-    def test_passages_without_a_vector_are_not_near_anything(self, index: Index) -> None:
+    def test_chunks_without_a_vector_are_not_near_anything(self, index: Index) -> None:
         put(index, note("a.md", "clay", "12345"))
         embed(index, {"clay": vector(*range(8)), "12345": None})
         put(index, note("b.md", "not embedded yet"))
         assert by_vector(index, vector(*range(8))) == [("a.md", 0)]
         assert index.facts().embedded == 1
 
-    def test_cosines_are_told_for_the_passages_asked_for(self, index: Index) -> None:
+    def test_cosines_are_told_for_the_chunks_asked_for(self, index: Index) -> None:
         put(index, note("a.md", "north", "south", "12345"), note("b.md", "waiting"))
         north, south = vector(*[1, 2] * 4), vector(*[-1, -2] * 4)
         index.use_embedder("by hand")
@@ -707,7 +707,7 @@ class IndexContract:
         put(index, gone=["b.md"])  # what is gone is no text of the home
         assert index.background() == pytest.approx([-1.0], abs=1e-6)
 
-    def test_a_passage_that_changed_loses_its_vector_until_it_has_a_new_one(self, index: Index) -> None:
+    def test_a_chunk_that_changed_loses_its_vector_until_it_has_a_new_one(self, index: Index) -> None:
         put(index, note("a.md", "clay"))
         embed(index, {"clay": vector(*range(8))})
         put(index, note("a.md", "ash"))
@@ -868,14 +868,14 @@ class IndexContract:
 
     # ------------------------------------------------------------ reading
 
-    def test_a_passage_comes_back_as_it_went_in(self, index: Index) -> None:
-        passage = Passage("Ton\nund \0 Asche 🔥", 3, 9, ("Töpferei", 'a "b"'), "2026-05-06", "", 0, (0, 2))
-        turn = Passage("Yes.", 12, 12, (), "2026-05-07", "Ana (she)", 4, (0, 2))
+    def test_a_chunk_comes_back_as_it_went_in(self, index: Index) -> None:
+        chunk = Chunk("Ton\nund \0 Asche 🔥", 3, 9, ("Töpferei", 'a "b"'), "2026-05-06", "", 0, (0, 2))
+        turn = Chunk("Yes.", 12, 12, (), "2026-05-07", "Ana (she)", 4, (0, 2))
         put(
             index,
             document(
                 "archive/people/ana.md",
-                [passage, turn],
+                [chunk, turn],
                 category="person",
                 audience="group",
                 archived=True,
@@ -884,14 +884,14 @@ class IndexContract:
         )
         found = index.lexical(["asche", "yes"], EVERYTHING, 10)
         stored = sorted(index.stored([one.id for one in found]).values(), key=lambda one: one.id)
-        assert [one.passage._replace(near=(0, 0)) for one in stored] == [
-            passage._replace(near=(0, 0)),
+        assert [one.chunk._replace(near=(0, 0)) for one in stored] == [
+            chunk._replace(near=(0, 0)),
             turn._replace(near=(0, 0)),
         ]
         for one in stored:
             assert one[1:6] == ("archive/people/ana.md", "Ana 'R' Ruiz", "person", "group", True)
 
-    def test_only_passages_that_are_there_come_back(self, index: Index) -> None:
+    def test_only_chunks_that_are_there_come_back(self, index: Index) -> None:
         put(index, note("a.md", "clay"))
         (found,) = index.lexical(["clay"], EVERYTHING, 10)
         assert set(index.stored([found.id, 987_654_321])) == {found.id}
@@ -909,11 +909,11 @@ class IndexContract:
         }
         assert index.windows([]) == {}
 
-    def test_a_passage_is_given_among_its_neighbours(self, index: Index) -> None:
+    def test_a_chunk_is_given_among_its_neighbours(self, index: Index) -> None:
         said = [("Ana", "one"), ("Deniz", "two"), ("Ana", "three"), ("Deniz", "four"), ("Ana", "five")]
         put(index, talk("t.md", *said), note("a.md", "clay", "ash", "slip"), note("b.md", "alone"))
         found = index.around([("t.md", 1), ("t.md", 4), ("a.md", 2), ("b.md", 1)], before=2, after=1)
-        assert {place: [one.passage.text for one in near] for place, near in found.items()} == {
+        assert {place: [one.chunk.text for one in near] for place, near in found.items()} == {
             ("t.md", 1): ["one", "two"],
             ("t.md", 4): ["two", "three", "four", "five"],
             ("a.md", 2): ["clay", "ash", "slip"],
@@ -924,33 +924,31 @@ class IndexContract:
         put(index, talk("t.md", ("Ana", "one"), ("Deniz", "two"), title="Pots", day="2026-03-04"))
         near = index.around([("t.md", 1)], after=1)["t.md", 1]
         assert near == list(index.stored([one.id for one in near]).values())
-        assert [(one.path, one.title, one.passage.speaker) for one in near] == [
+        assert [(one.path, one.title, one.chunk.speaker) for one in near] == [
             ("t.md", "Pots", "Ana"),
             ("t.md", "Pots", "Deniz"),
         ]
 
-    def test_a_message_in_several_passages_is_given_complete_and_counts_once(self, index: Index) -> None:
+    def test_a_message_in_several_chunks_is_given_complete_and_counts_once(self, index: Index) -> None:
         said = [(3, "before"), (7, "begins"), (7, "goes on"), (7, "ends"), (8, "after"), (9, "later")]
         put(index, document("t.md", [_turn(at, *one) for at, one in enumerate(said)]))
         for line in (2, 3, 4):
             near = index.around([("t.md", line)])["t.md", line]
-            assert [one.passage.text for one in near] == ["begins", "goes on", "ends"]
+            assert [one.chunk.text for one in near] == ["begins", "goes on", "ends"]
         near = index.around([("t.md", 3)], before=1, after=1)["t.md", 3]
-        assert [one.passage.text for one in near] == ["before", "begins", "goes on", "ends", "after"]
+        assert [one.chunk.text for one in near] == ["before", "begins", "goes on", "ends", "after"]
         near = index.around([("t.md", 5)], before=1)["t.md", 5]
-        assert [one.passage.text for one in near] == ["begins", "goes on", "ends", "after"]
+        assert [one.chunk.text for one in near] == ["begins", "goes on", "ends", "after"]
 
-    def test_of_passages_on_one_line_all_are_given(self, index: Index) -> None:
-        passages = [
-            passage._replace(first_line=1) for passage in note("a.md", "clay", "ash", "slip").passages
-        ]
-        put(index, document("a.md", passages))
-        assert [one.passage.text for one in index.around([("a.md", 1)])["a.md", 1]] == ["clay", "ash", "slip"]
+    def test_of_chunks_on_one_line_all_are_given(self, index: Index) -> None:
+        chunks = [chunk._replace(first_line=1) for chunk in note("a.md", "clay", "ash", "slip").chunks]
+        put(index, document("a.md", chunks))
+        assert [one.chunk.text for one in index.around([("a.md", 1)])["a.md", 1]] == ["clay", "ash", "slip"]
 
-    def test_of_a_book_in_one_message_the_passages_close_by_are_given(self, index: Index) -> None:
+    def test_of_a_book_in_one_message_the_chunks_close_by_are_given(self, index: Index) -> None:
         put(index, document("t.md", [_turn(at, 1, f"page {at}") for at in range(4 * MAX_NEIGHBOURS)]))
         near = index.around([("t.md", 1)], after=1)["t.md", 1]
-        assert [one.passage.text for one in near] == [f"page {at}" for at in range(MAX_NEIGHBOURS + 1)]
+        assert [one.chunk.text for one in near] == [f"page {at}" for at in range(MAX_NEIGHBOURS + 1)]
 
     def test_what_is_not_there_has_no_neighbours(self, index: Index) -> None:
         put(index, note("a.md", "clay"))
@@ -1091,7 +1089,7 @@ class IndexContract:
             Link("seen.md", 1, "[[hidden]]", ()),
             Link("seen.md", 1, "other.md", ("other.md",)),
         ]
-        assert index.passages_of(["hidden.md", "of-agent.md"], group, 10) == {}
+        assert index.chunks_of(["hidden.md", "of-agent.md"], group, 10) == {}
 
     def test_how_a_search_is_narrowed_does_not_change_who_points_to_a_note(self, index: Index) -> None:
         put(
@@ -1103,16 +1101,16 @@ class IndexContract:
         assert index.references(["b.md"], narrow) == {"b.md": 1}
         assert index.neighbours(["b.md"], narrow) == []
 
-    def test_the_first_passages_of_files_are_given_in_their_order(self, index: Index) -> None:
+    def test_the_first_chunks_of_files_are_given_in_their_order(self, index: Index) -> None:
         put(index, note("a.md", "one", "two", "three"), note("b.md", "four"))
-        found = index.passages_of(["b.md", "a.md", "none.md"], EVERYTHING, 2)
+        found = index.chunks_of(["b.md", "a.md", "none.md"], EVERYTHING, 2)
         stored = index.stored([one for ids in found.values() for one in ids])
-        texts = {path: [stored[one].passage.text for one in ids] for path, ids in found.items()}
+        texts = {path: [stored[one].chunk.text for one in ids] for path, ids in found.items()}
         assert texts == {"a.md": ["one", "two"], "b.md": ["four"]}
 
     # ------------------------------------------------------------ facts
 
-    def test_facts_count_files_passages_and_vectors(self, index: Index) -> None:
+    def test_facts_count_files_chunks_and_vectors(self, index: Index) -> None:
         put(index, note("a.md", "clay", "12345"), note("b.md"))
         embed(index, {"clay": vector(*range(8)), "12345": None})
         facts = index.facts()
@@ -1254,7 +1252,7 @@ class IndexContract:
 
     def test_each_turn_has_its_own_day(self, index: Index) -> None:
         turns = [
-            Passage("clay", at + 1, at + 1, (), day, "Ana", at + 1, (at, at + 1))
+            Chunk("clay", at + 1, at + 1, (), day, "Ana", at + 1, (at, at + 1))
             for at, day in enumerate(("2026-01-01", "2026-01-02"))
         ]
         self._filled(index, document("t.md", turns, category="conversation"))
@@ -1405,16 +1403,14 @@ class IndexContract:
 
     @pytest.mark.parametrize("evil", EVIL, ids=lambda text: ascii(text[:20]))
     def test_any_text_may_be_held(self, index: Index, evil: str) -> None:
-        passage = Passage(f"{evil} kiln", 1, 2, (evil,), evil, evil, 1, (0, 1))
-        one = document(
-            "a.md", [passage], title=evil, tags=(evil,), agents=(evil,), conversation=evil, day=evil
-        )
+        chunk = Chunk(f"{evil} kiln", 1, 2, (evil,), evil, evil, 1, (0, 1))
+        one = document("a.md", [chunk], title=evil, tags=(evil,), agents=(evil,), conversation=evil, day=evil)
         put(index, one)
         (found,) = index.lexical(["kiln"], EVERYTHING, 10)
         stored = index.stored([found.id])[found.id]
-        assert stored.passage.text == whole(f"{evil} kiln")
-        assert stored.passage.section == (whole(evil),)
-        assert (stored.passage.speaker, stored.title) == (whole(evil), whole(evil))
+        assert stored.chunk.text == whole(f"{evil} kiln")
+        assert stored.chunk.section == (whole(evil),)
+        assert (stored.chunk.speaker, stored.title) == (whole(evil), whole(evil))
         assert index.lexical(["kiln"], Scope(agents=(evil,)), 10) == [found]
         embed(index, {"kiln": vector(*range(8))})
         assert by_vector(index, vector(*range(8))) == [("a.md", 0)]
@@ -1464,14 +1460,14 @@ class IndexContract:
         index.use_embedder("by hand")
         index.keep({digest: vector(*range(8)) for digest, _ in index.unembedded(100)})
         near = index.nearest(vector(*range(8)), EVERYTHING, 100)
-        assert len(near) == index.facts().passages
+        assert len(near) == index.facts().chunks
         stored = index.stored([one.id for one in near])
         index.windows(stored)
-        around = index.around([(one.path, one.passage.first_line) for one in stored.values()], 1, 1)
+        around = index.around([(one.path, one.chunk.first_line) for one in stored.values()], 1, 1)
         for one in stored.values():
-            assert one in around[one.path, one.passage.first_line]
-        texts = sorted(whole(passage.text) for one in documents for passage in one.passages)
-        assert sorted(one.passage.text for one in stored.values()) == texts
+            assert one in around[one.path, one.chunk.first_line]
+        texts = sorted(whole(chunk.text) for one in documents for chunk in one.chunks)
+        assert sorted(one.chunk.text for one in stored.values()) == texts
         index.lexical(terms, EVERYTHING, 10)
         index.names()
         for term in terms:

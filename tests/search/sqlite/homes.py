@@ -13,7 +13,7 @@ from tacit.search.model import Found
 from tacit.search.models import SearchModels
 from tacit.search.open_index import open_index, open_memory_index
 from tacit.search.searcher import Searcher
-from tacit.search.updater import embed_passages, update_index
+from tacit.search.updater import embed_chunks, update_index
 from tests.search.sqlite.inside import inside, left_behind
 from tests.search.sqlite.samples import Hashing
 
@@ -89,7 +89,7 @@ def require_whole(home: Home) -> None:
         one.close()
     kept, fresh = open_index(home.private / "memory.db"), open_memory_index()
     update_index(fresh, listed, tree.read)
-    embed_passages(fresh, Hashing())
+    embed_chunks(fresh, Hashing())
     try:
         assert kept.stamps() == listed
         assert inside(kept) == inside(fresh)

@@ -32,13 +32,13 @@ def inside(index: SqliteIndex) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def words_of(index: SqliteIndex) -> Iterator[tuple[Any, ...]]:
-    """Every word of the words table with where it stands: its passage, its column and its place there."""
+    """Every word of the words table with where it stands: its chunk, its column and its place there."""
     index._db.execute(
         "CREATE VIRTUAL TABLE IF NOT EXISTS temp.instances USING fts5vocab(main, knowledge_fts, instance)"
     )
     where = where_of(index)
     for term, document, column, offset in rows(index, "SELECT term, doc, col, offset FROM temp.instances"):
-        yield *where[document], term, column, offset  # of a passage that is there: nothing is left behind
+        yield *where[document], term, column, offset  # of a chunk that is there: nothing is left behind
 
 
 def where_of(index: SqliteIndex) -> dict[int, Place]:

@@ -11,41 +11,39 @@ from typing import Any
 from tacit.search.documents import embedded_text
 from tacit.search.index import Index
 from tacit.search.link_model import Pointer
-from tacit.search.model import EVERYTHING, Document, Passage, Scope, Scored, Stamp
+from tacit.search.model import EVERYTHING, Chunk, Document, Scope, Scored, Stamp
 from tacit.search.query import parse_query
 
 STAMP = Stamp(1_760_000_000_000_000_000, 100, 7)
 DAY = "2026-01-02"
 
-Place = tuple[str, int]  # the file, and which of its passages, from 0
+Place = tuple[str, int]  # the file, and which of its chunks, from 0
 
 
-def document(path: str, passages: Sequence[Passage] = (), **fields: Any) -> Document:
+def document(path: str, chunks: Sequence[Chunk] = (), **fields: Any) -> Document:
     given: dict[str, Any] = {
         "category": "reference", "audience": "owner", "agents": (), "conversation": "", "archived": False,
-        "title": "", "day": DAY, "tags": (), "lines": len(passages), "problems": (),
+        "title": "", "day": DAY, "tags": (), "lines": len(chunks), "problems": (),
     }  # fmt: skip
-    return Document(path=path, passages=tuple(passages), **given | fields)
+    return Document(path=path, chunks=tuple(chunks), **given | fields)
 
 
 def note(
     path: str, *texts: str, reach: int = 0, section: tuple[str, ...] = (), day: str = DAY, **fields: Any
 ) -> Document:
-    """One passage for each text, on a line each. `reach`: how many neighbours to each side belong to it."""
-    return document(path, _passages([("", text) for text in texts], reach, section, day), day=day, **fields)
+    """One chunk for each text, on a line each. `reach`: how many neighbours to each side belong to it."""
+    return document(path, _chunks([("", text) for text in texts], reach, section, day), day=day, **fields)
 
 
 def talk(path: str, *said: tuple[str, str], reach: int = 2, day: str = DAY, **fields: Any) -> Document:
     """Turns: who, and what."""
     fields = {"category": "conversation", "conversation": "agent:main:main", **fields}
-    return document(path, _passages(said, reach, (), day), day=day, **fields)
+    return document(path, _chunks(said, reach, (), day), day=day, **fields)
 
 
-def _passages(
-    said: Sequence[tuple[str, str]], reach: int, section: tuple[str, ...], day: str
-) -> list[Passage]:
+def _chunks(said: Sequence[tuple[str, str]], reach: int, section: tuple[str, ...], day: str) -> list[Chunk]:
     return [
-        Passage(
+        Chunk(
             text=text,
             first_line=at + 1,
             last_line=at + 1,
@@ -68,9 +66,9 @@ def put(index: Index, *documents: Document, gone: Sequence[str] = ()) -> None:
 
 
 def places(index: Index, found: Sequence[Scored]) -> list[Place]:
-    """Where they stand, in the same order; documents of these helpers have a passage on each line."""
+    """Where they stand, in the same order; documents of these helpers have a chunk on each line."""
     stored = index.stored([one.id for one in found])
-    return [(stored[one.id].path, stored[one.id].passage.first_line - 1) for one in found]
+    return [(stored[one.id].path, stored[one.id].chunk.first_line - 1) for one in found]
 
 
 def by_words(index: Index, *terms: str, scope: Scope = EVERYTHING, limit: int = 100) -> list[Place]:
@@ -134,6 +132,6 @@ class Hashing:
 
 
 def text_of(one: Document, at: int = 0) -> str:
-    """What an embedder gets to read of a passage."""
-    passage = one.passages[at]
-    return embedded_text(one.title, passage.section, passage.speaker, passage.text)
+    """What an embedder gets to read of a chunk."""
+    chunk = one.chunks[at]
+    return embedded_text(one.title, chunk.section, chunk.speaker, chunk.text)

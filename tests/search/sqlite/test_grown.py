@@ -19,7 +19,7 @@ from tacit.search.model import EVERYTHING, Scope, Scored, Stamp
 from tacit.search.open_index import open_index, open_memory_index
 from tacit.search.sqlite import index as sqlite
 from tacit.search.sqlite.index import SqliteIndex
-from tacit.search.updater import embed_passages, update_index
+from tacit.search.updater import embed_chunks, update_index
 from tests.search.sqlite.inside import inside, left_behind, rows, where_of
 from tests.search.sqlite.samples import Hashing, Place
 
@@ -109,16 +109,16 @@ def grow(index: SqliteIndex, home: Home, embedder: Hashing, steps: int) -> None:
             home.change()
         update_index(index, home.stamps, home.read)
         if home.chance.random() < 0.5:
-            embed_passages(index, embedder)
+            embed_chunks(index, embedder)
         if home.chance.random() < 0.05:
-            embed_passages(index, Hashing("another", 32))
-    embed_passages(index, embedder)
+            embed_chunks(index, Hashing("another", 32))
+    embed_chunks(index, embedder)
 
 
 def built(home: Home, embedder: Hashing) -> SqliteIndex:
     index = open_memory_index()
     update_index(index, home.stamps, home.read)
-    embed_passages(index, embedder)
+    embed_chunks(index, embedder)
     return index
 
 
@@ -157,13 +157,13 @@ def test_a_grown_index_is_the_same_as_a_fresh_one(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if seed % 2:
-        monkeypatch.setattr(sqlite, "_MIN_RESCORED", 12)  # as if there were very many passages
+        monkeypatch.setattr(sqlite, "_MIN_RESCORED", 12)  # as if there were very many chunks
     home = Home(random.Random(seed))
     embedder = Hashing()
     grown = open_index(tmp_path / "memory.db")
     grow(grown, home, embedder, steps=30)
     fresh = built(home, embedder)
-    assert fresh.facts().passages > 40
+    assert fresh.facts().chunks > 40
     expected = inside(fresh)
     for name, found in inside(grown).items():
         assert found == expected[name], name
@@ -191,18 +191,18 @@ def test_an_embedder_reads_each_text_once(tmp_path: Path) -> None:
     for _ in range(30):
         home.change()
         update_index(index, home.stamps, home.read)
-        embed_passages(index, embedder)
+        embed_chunks(index, embedder)
     assert len(embedder.texts) == len(set(embedder.texts))
     index.close()
 
 
 def test_the_search_for_what_lacks_a_vector_is_not_repeated(tmp_path: Path) -> None:
-    """It looks at passages one by one, so it is done once for each change."""
+    """It looks at chunks one by one, so it is done once for each change."""
     home = Home(random.Random(3))
     home.change()
     index = open_index(tmp_path / "memory.db")
     update_index(index, home.stamps, home.read)
-    embed_passages(index, Hashing())
+    embed_chunks(index, Hashing())
     looked: list[str] = []
     index._db.trace_v2(apsw.SQLITE_TRACE_STMT, lambda event: looked.append(event["sql"]))
     assert index.unembedded(10) == []

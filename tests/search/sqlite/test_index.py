@@ -258,17 +258,17 @@ def _steps(index: SqliteIndex, ask: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize("place", ["all on the first line", "each on a line of its own"])
-def test_a_message_of_many_passages_costs_no_more_than_its_neighbours(place: str) -> None:
+def test_a_message_of_many_chunks_costs_no_more_than_its_neighbours(place: str) -> None:
     taken = []
     for number in (500, 2_000):
         index = open_memory_index()
-        made = note("t.md", *(f"page {at}" for at in range(number))).passages
-        passages = [
+        made = note("t.md", *(f"page {at}" for at in range(number))).chunks
+        chunks = [
             page._replace(turn=1, speaker="Ana", first_line=1 if place.startswith("all") else page.first_line)
             for page in made
         ]
-        put(index, document("t.md", passages))
-        lines = {page.first_line for page in passages[:: number // 50]}
+        put(index, document("t.md", chunks))
+        lines = {page.first_line for page in chunks[:: number // 50]}
         ask = partial(index.around, [("t.md", line) for line in lines], 0, 1)
         taken.append(_steps(index, ask))
         found = ask()
@@ -280,9 +280,9 @@ def test_a_message_of_many_passages_costs_no_more_than_its_neighbours(place: str
 
 def test_of_a_message_on_one_line_both_ends_are_given() -> None:
     index = open_memory_index()
-    made = note("t.md", *(f"page {at}" for at in range(400))).passages
+    made = note("t.md", *(f"page {at}" for at in range(400))).chunks
     put(index, document("t.md", [page._replace(turn=1, speaker="Ana", first_line=1) for page in made]))
-    near = [one.passage.text for one in index.around([("t.md", 1)])["t.md", 1]]
+    near = [one.chunk.text for one in index.around([("t.md", 1)])["t.md", 1]]
     ends = [*range(MAX_NEIGHBOURS + 1), *range(400 - MAX_NEIGHBOURS - 1, 400)]
     assert near == [f"page {at}" for at in ends]
     index.close()

@@ -197,7 +197,7 @@ if __name__ == "__main__":
 
 
 _SLOW = """
-update._PASSAGES_PER_BATCH, update._TEXTS_PER_CALL = 20, 16  # many moments to die in
+update._CHUNKS_PER_BATCH, update._TEXTS_PER_CALL = 20, 16  # many moments to die in
 one = searcher(home)
 one.update(tick=lambda done, total: tell("read", done), embed_tick=lambda done: tell("embedded", done))
 tell("done")
