@@ -30,9 +30,8 @@ from tacit.sessions.agents import resolve_key
 from tacit.sessions.keys import MAIN_SESSION_KEY
 from tacit.sessions.policy import SessionProfile, sender_name
 from tacit.sessions.registry import Kept, SessionRef, SessionRegistry
-from tacit.topics.due import find_due_topics, take_due_topics
 from tacit.topics.model import Event
-from tacit.topics.schedules import as_value
+from tacit.topics.schedules import find_due_topics, local_time, take_due_topics, to_json
 from tacit.transcripts import spool
 from tacit.wire import Json, compiled_form, found_form
 
@@ -386,12 +385,19 @@ def get_receipt(served: OperationContext, body: Body) -> Json:
 
 def list_due_topics(served: OperationContext, body: Body) -> Json:  # noqa: ARG001 - as every operation
     """The topics whose schedules are due. A host begins a turn for each, with the event `cron`."""
-    return {"due": [as_value(topic) for topic in find_due_topics(served.memory).found]}
+    memory = served.memory
+    now = local_time(memory.moment(), memory.zone)
+    due = find_due_topics(memory.home, memory.turns.topics().topics, now)
+    return {"due": [to_json(schedule) for schedule in due.schedules]}
 
 
 def acknowledge_due_topics(served: OperationContext, body: Body) -> Json:  # noqa: ARG001 - as every one
     """The same, but the caller handles them: they are no longer due."""
-    return {"due": [as_value(topic) for topic in take_due_topics(served.memory)]}
+    memory = served.memory
+    due = take_due_topics(
+        memory.home, memory.turns.topics().topics, lambda: local_time(memory.moment(), memory.zone)
+    )
+    return {"due": [to_json(schedule) for schedule in due]}
 
 
 # ---------------------------------------------------------------- the protocol of Ethos

@@ -74,7 +74,6 @@ UPWARD: set[tuple[str, str]] = {
     ("sessions", "context"),
     ("sessions", "memory"),
     ("search", "provenance"),
-    ("topics", "memory"),
     ("provenance", "learn"),
     ("provenance", "erase"),
     ("provenance", "memory"),
@@ -108,7 +107,6 @@ CIRCLE = {
     "tacit.memory",
     "tacit.provenance.trace",
     "tacit.review.service",
-    "tacit.topics.due",
     "tacit.transcripts.attribution",
 }
 

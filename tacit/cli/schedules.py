@@ -14,9 +14,16 @@ from tacit.errors import UsageError
 from tacit.memory import Memory
 from tacit.terminal import output
 from tacit.terminal.lines import one_line
-from tacit.topics.acknowledged import acknowledge, last_acknowledged, lock_due, subtract_elapsed
-from tacit.topics.due import local_now
-from tacit.topics.schedules import DueSchedule, as_value, find_due_schedules
+from tacit.topics.schedules import (
+    DueSchedule,
+    acknowledge,
+    find_due_schedules,
+    last_acknowledged,
+    local_time,
+    lock_due,
+    subtract_elapsed,
+    to_json,
+)
 
 START_HINT = 'Begin a turn for one with: tacit compile "" --cron NAME'
 
@@ -26,7 +33,7 @@ def run(memory: Memory, options: argparse.Namespace) -> int:
     if exit_code(catalog.problems):
         output.warn("warning: not every topic could be read as it is meant. See: tacit topics")
     with lock_due(memory.home) if options.done else nullcontext():
-        now = local_now(memory)
+        now = local_time(memory.moment(), memory.zone)
         since = _read_last_done(memory, now) if options.since is None else _parse_moment(options.since, now)
         due_topics = find_due_schedules(catalog.topics, since, now)
         _print_due(due_topics, since.astimezone(now.tzinfo), options)
@@ -39,7 +46,7 @@ def run(memory: Memory, options: argparse.Namespace) -> int:
 
 def _print_due(due_topics: Sequence[DueSchedule], since: datetime, options: argparse.Namespace) -> None:
     if options.json:
-        output.dump([as_value(item) for item in due_topics])
+        output.dump([to_json(item) for item in due_topics])
         return
     if not due_topics:
         output.say(f"Nothing came due since {since:%Y-%m-%d %H:%M}.")

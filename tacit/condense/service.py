@@ -39,7 +39,7 @@ from tacit.provenance import comment
 from tacit.review.model import Draft
 from tacit.review.policies import find_policy, waiting_policy
 from tacit.review.service import NoteEdit, archive_removed, read_note, write_edits
-from tacit.topics.due import local_now
+from tacit.topics.schedules import local_time
 from tacit.transcripts import writer
 from tacit.transcripts.attribution import attribute_transcript
 
@@ -63,14 +63,14 @@ class CondenseResult:
 
 
 def due_periods(memory: Memory) -> list[Period]:
-    now = local_now(memory)
+    now = local_time(memory.moment(), memory.zone)
     assert now.tzinfo is not None
     schedule = memory.config.lifecycle.condensation_schedule
     return calendar.find_due(schedule, now.tzinfo, now, _last_activity(memory), memory.runs.condensed())
 
 
 def prune_is_due(memory: Memory) -> bool:
-    now = local_now(memory)
+    now = local_time(memory.moment(), memory.zone)
     assert now.tzinfo is not None
     return calendar.is_due(memory.config.lifecycle.pruning_schedule, now.tzinfo, memory.runs.pruned(), now)
 
@@ -151,7 +151,7 @@ def _make_plan(
         _plan_input(memory, wants_uses=looks_back),
         heards,
         periods,
-        now=local_now(memory),
+        now=local_time(memory.moment(), memory.zone),
         lifecycle=memory.config.lifecycle,
         review=memory.config.review,
         ask=_ask_function(memory),
@@ -234,7 +234,9 @@ def _change_days(memory: Memory) -> dict[str, date]:
             day = datetime.fromisoformat(field[1:]).astimezone(memory.moment().tzinfo).date()
         elif field:
             days.setdefault(field, day)
-    return days | {edit.path: local_now(memory).date() for edit in memory.note_changes().edits}
+    return days | {
+        edit.path: local_time(memory.moment(), memory.zone).date() for edit in memory.note_changes().edits
+    }
 
 
 def _count_references(texts: Mapping[str, str]) -> tuple[dict[str, int], frozenset[str]]:

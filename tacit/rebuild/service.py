@@ -48,7 +48,7 @@ from tacit.rebuild.strip import DAY_EXTRACTOR, LearnedLine, RemovedLines, restor
 from tacit.review.model import Draft
 from tacit.review.policies import policy_for_change
 from tacit.review.store import draft_key
-from tacit.topics.due import local_now
+from tacit.topics.schedules import local_time
 from tacit.transcripts import writer
 from tacit.transcripts.attribution import attribute_transcript
 
@@ -201,7 +201,7 @@ class _Replay:
 
     def _find_finished_days(self) -> frozenset[str]:
         """The days that were over when the base was committed."""
-        now = local_now(self._replica)
+        now = local_time(self._replica.moment(), self._replica.zone)
         assert now.tzinfo is not None
         days = {_day_of(path): now for path in self._transcripts}
         schedule = self._setup.config.lifecycle.condensation_schedule
@@ -439,7 +439,7 @@ class _Replay:
 
     @property
     def _today(self) -> date:
-        return local_now(self._replica).date()
+        return local_time(self._replica.moment(), self._replica.zone).date()
 
     # ------------------------------------------------------------ models
 

@@ -29,7 +29,7 @@ from tacit.review.model import Draft
 from tacit.review.policies import find_policy
 from tacit.review.rebase import copy_head, rebase_entries
 from tacit.text.words import fold
-from tacit.topics.due import local_now
+from tacit.topics.schedules import local_time
 
 if TYPE_CHECKING:
     from tacit.memory import Memory
@@ -128,8 +128,10 @@ def _merge(memory: Memory, draft: Draft, current: str, base: str) -> str:
     """Merge line by line if possible, else entry by entry."""
     parts = (current, copy_head(base, current), copy_head(draft.body, current))
     if (lines := _merge_lines(memory, *map(notes.encode, parts))) is not None:
-        return update_dates(notes.decode(lines), local_now(memory))
-    entries = rebase_entries(base, draft.body, current, draft.target, local_now(memory))
+        return update_dates(notes.decode(lines), local_time(memory.moment(), memory.zone))
+    entries = rebase_entries(
+        base, draft.body, current, draft.target, local_time(memory.moment(), memory.zone)
+    )
     if entries is None:
         raise DraftRefused(
             f"{draft.target} was changed in the same place, so {draft.id} cannot be rebased. Change it "
@@ -205,9 +207,11 @@ def archive_removed(memory: Memory, edit: NoteEdit, reason: str) -> list[NoteEdi
     ]
     if not removed:
         return []
-    page = archive_page_path(local_now(memory))
+    page = archive_page_path(local_time(memory.moment(), memory.zone))
     old = read_note(memory, page)
-    text = append_archived(None if old is None else notes.decode(old), removed, local_now(memory))
+    text = append_archived(
+        None if old is None else notes.decode(old), removed, local_time(memory.moment(), memory.zone)
+    )
     return [NoteEdit(page, old, notes.encode(text))]
 
 

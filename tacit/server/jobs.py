@@ -34,8 +34,7 @@ from tacit.search.watcher import watch_home
 from tacit.server.log import Log
 from tacit.server.metrics import Metrics
 from tacit.sessions.registry import boot_seconds
-from tacit.topics.due import find_due_topics
-from tacit.topics.schedules import DueSchedule
+from tacit.topics.schedules import DueSchedule, find_due_topics, local_time
 from tacit.transcripts import spool
 from tacit.wire import Json
 
@@ -465,7 +464,10 @@ class JobRunner:
 
     def _check_schedules(self) -> str:
         known = {(due.topic.name, due.at) for due in self._due_topics}
-        self._due_topics, self._due_problem = find_due_topics(self.served.memory)
+        memory = self.served.memory
+        now = local_time(memory.moment(), memory.zone)
+        topics = memory.turns.topics().topics
+        self._due_topics, self._due_problem = find_due_topics(memory.home, topics, now)
         for due in self._due_topics:
             if (due.topic.name, due.at) not in known:
                 self._due_total += 1

@@ -1,19 +1,27 @@
-"""Finds the schedules that came due, in the local time of the home.
+"""Schedules of topics: which came due since they were last acknowledged, in the local time of the home.
 
 Times that do not exist on the day when clocks go forward come due right after the jump; those that exist
 twice on the day when clocks go back come due only the first time. Schedules by the hour or the minute
 (`*/10 * * * *`) continue through both. A schedule is due once, however often it was missed.
+
+`.tacit/due.json` holds the time of the last acknowledgement.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from tacit.home import files
+from tacit.home.layout import Home
 from tacit.topics.model import Topic
 
 _MAX_CLOCK_SHIFT = timedelta(hours=3)  # longer than clocks ever go back
+_FIRST_PERIOD = timedelta(hours=24)  # how far back to look the first time
 
 
 class DueSchedule(NamedTuple):
@@ -22,28 +30,25 @@ class DueSchedule(NamedTuple):
     schedule: str
 
 
-def as_value(one: DueSchedule) -> dict[str, Any]:
-    """The JSON form."""
+def to_json(due: DueSchedule) -> dict[str, Any]:
     return {
-        "topic": one.topic.name,
-        "at": one.at.isoformat(),
-        "schedule": one.schedule,
-        "path": one.topic.path,
-        "agents": one.topic.agents,
+        "topic": due.topic.name,
+        "at": due.at.isoformat(),
+        "schedule": due.schedule,
+        "path": due.topic.path,
+        "agents": due.topic.agents,
     }
 
 
 def find_due_schedules(topics: Iterable[Topic], since: datetime, until: datetime) -> list[DueSchedule]:
     """Schedules that came due after `since` and up to `until`, in the zone of `until`, earliest first.
     Schedules of topics with manual activation do not count."""
-    last_times = [
-        max(times, key=lambda schedule_due: schedule_due.at.astimezone(UTC))
+    due = [
+        max(times, key=lambda last: last.at.astimezone(UTC))
         for topic in topics
         if topic.activation != "manual" and (times := _due_times(topic, since, until))
     ]
-    return sorted(
-        last_times, key=lambda schedule_due: (schedule_due.at.astimezone(UTC), schedule_due.topic.name)
-    )
+    return sorted(due, key=lambda last: (last.at.astimezone(UTC), last.topic.name))
 
 
 def _due_times(topic: Topic, since: datetime, until: datetime) -> list[DueSchedule]:
@@ -74,6 +79,78 @@ def _is_after(moment: datetime, earlier: datetime) -> bool:
     return moment.astimezone(UTC) > earlier.astimezone(UTC)
 
 
+# Due topics
+
+
+class DueTopics(NamedTuple):
+    schedules: list[DueSchedule]
+    doubt: str  # why the start of the period is a guess
+
+
+def find_due_topics(home: Home, topics: Iterable[Topic], now: datetime) -> DueTopics:
+    """Topics that came due since the last acknowledgement."""
+    last = last_acknowledged(home, now)
+    return DueTopics(find_due_schedules(topics, last.at, now), last.doubt)
+
+
+def take_due_topics(home: Home, topics: Iterable[Topic], clock: Callable[[], datetime]) -> list[DueSchedule]:
+    """Return the due topics and acknowledge them. Of two processes at the same time only one gets them, so
+    the time is read under the lock."""
+    with lock_due(home):
+        now = clock()
+        due = find_due_topics(home, topics, now).schedules
+        acknowledge(home, now)
+    return due
+
+
+# The last acknowledgement
+
+
+class Acknowledgement(NamedTuple):
+    at: datetime  # in the caller's time zone
+    doubt: str = ""  # why it is a guess
+
+
+def last_acknowledged(home: Home, now: datetime) -> Acknowledgement:
+    try:
+        text = _file(home).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Acknowledgement(subtract_elapsed(now, _FIRST_PERIOD))
+    except (OSError, ValueError):
+        text = ""
+    try:
+        done = datetime.fromisoformat(json.loads(text)["done"]).astimezone(now.tzinfo)
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        done = None
+    if done is None or done.astimezone(UTC) > now.astimezone(UTC):
+        doubt = ".tacit/due.json names no moment in the past, so the last 24 hours count."
+        return Acknowledgement(subtract_elapsed(now, _FIRST_PERIOD), doubt)
+    return Acknowledgement(done)
+
+
+def acknowledge(home: Home, now: datetime) -> None:
+    """Call it within `lock_due`, with the time up to which due topics were read."""
+    with files.explain_disk_errors("remember that this was looked at"):
+        files.replace(_file(home), json.dumps({"done": now.isoformat()}).encode())
+
+
+def lock_due(home: Home) -> AbstractContextManager[None]:
+    """A lock around reading and acknowledging, so that only one process gets what came due."""
+    return files.hold_lock(home.private / "due.lock")
+
+
+def subtract_elapsed(now: datetime, span: timedelta) -> datetime:
+    """Subtract elapsed time and not local time, which jumps twice a year."""
+    return (now.astimezone(UTC) - span).astimezone(now.tzinfo)
+
+
+def _file(home: Home) -> Path:
+    return home.private / "due.json"
+
+
+# Local time
+
+
 class _MachineZone(tzinfo):
     """The machine's time zone with daylight saving time: the zone of `astimezone()` has only one offset."""
 
@@ -96,3 +173,8 @@ class _MachineZone(tzinfo):
 
 
 MACHINE_ZONE: tzinfo = _MachineZone()
+
+
+def local_time(moment: datetime, zone: tzinfo | None) -> datetime:
+    """The time in the zone of the home: schedules follow daylight saving time. None: the machine's zone."""
+    return moment.astimezone(zone or MACHINE_ZONE)
