@@ -27,6 +27,7 @@ from tacit.context.model import Dropped, Notice, Slot
 from tacit.context.shorten import ShortenedText, excerpt_around, shorten, shorten_middle
 from tacit.learn.model import Said
 from tacit.privacy.delimiters import wrap_fenced
+from tacit.search.weights import COST_PENALTY, NEAR_BEST_MARGIN
 
 TokenCounter = Callable[[str], int]
 
@@ -35,8 +36,6 @@ _WORD_PATTERN = re.compile(r"\w{3,}")
 _MIN_USEFUL_TOKENS = 24  # a shortened file with fewer is not worth keeping
 _SAMPLE_MARK = "e722"  # as long as a real fence code
 _JOIN_TOKENS = 2  # tokens between two parts, at most
-_COST_PENALTY = 0.3  # extra value that a chunk needs for e times the tokens
-NEAR_BEST_MARGIN = 4.0  # chunks at most this far below the best value come first
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +320,7 @@ class _KnowledgeQueue:
 
     def _heap_entry(self, number: int, headed: bool) -> tuple[bool, float, int]:
         unit = self._split_block[number]
-        price = _COST_PENALTY * log(max(1, self._cost(unit, headed)))
+        price = COST_PENALTY * log(max(1, self._cost(unit, headed)))
         return (unit.value < self._near_threshold, round(price - unit.value, 9), number)
 
     def pop(self) -> Block | None:

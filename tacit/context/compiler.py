@@ -37,7 +37,6 @@ from typing import NamedTuple
 
 from tacit.context import receipts
 from tacit.context.blocks import Block, compute_slot_limits
-from tacit.context.budget import NEAR_BEST_MARGIN as NEAR_BEST
 from tacit.context.budget import NO_LIMITS, FittedPrompt, KnowledgeLimits, PromptCandidates
 from tacit.context.cache import CachedAnswer, SearchKey
 from tacit.context.delivery.files import clear_context_file
@@ -69,12 +68,12 @@ from tacit.privacy.delimiters import strip_invisible
 from tacit.search.index import ChunkLocation, StoredChunk
 from tacit.search.model import CATEGORIES, Found, Hit, Scope
 from tacit.search.query_filter import FilterResult, filter_query, is_own_tool
+from tacit.search.weights import NEAR_BEST_MARGIN, SECONDARY_GATE_SHARE
 from tacit.sessions.agents import find_excluded_agent
 from tacit.text import tokens
 from tacit.topics.model import Activation, Stimulus, Topic, TopicDecision
 from tacit.topics.pipeline import Moment, WatchResult
 
-_SECONDARY_GATE_SHARE = 1 / 3  # of the gate: the score that a chunk needs beside a better one
 _MODEL_GATE_TIME_SHARE = 0.5  # of the time left: a slow gate must leave time for the search
 # Topics are not retrieved: their triggers activate them.
 _RETRIEVED_CATEGORIES = tuple(category for category in CATEGORIES if category != "topic")
@@ -566,12 +565,12 @@ class _TurnCompilation:
         """An explicit budget is filled: with the history, or with knowledge if there is no history. Without
         one, each chunk must be worth its tokens."""
         compiler = self.config.context_compiler
-        min_score = self.config.inject.confidence_gate * _SECONDARY_GATE_SHARE
+        min_score = self.config.inject.confidence_gate * SECONDARY_GATE_SHARE
         if self.request.budget is None or self._is_runtime:
             return KnowledgeLimits(
-                min_score, NEAR_BEST, compiler.max_injected_chars, compiler.max_snippet_chars
+                min_score, NEAR_BEST_MARGIN, compiler.max_injected_chars, compiler.max_snippet_chars
             )
-        return KnowledgeLimits(min_score, NEAR_BEST) if self.history else NO_LIMITS
+        return KnowledgeLimits(min_score, NEAR_BEST_MARGIN) if self.history else NO_LIMITS
 
     def _load_blocks(self, step: str, load: Callable[[], Iterator[LoadedBlock]]) -> tuple[Block, ...]:
         loaded: list[LoadedBlock] = self.steps.run(step, lambda: list(load()), [], always=True)

@@ -32,23 +32,23 @@ from tacit.markdown.strip import strip_comments
 from tacit.search.index import MAX_NEIGHBOURS, ChunkLocation, StoredChunk
 from tacit.search.model import Category, Hit
 from tacit.search.speaker_intent import is_asked_about, parse_speaker_roles
+from tacit.search.weights import (
+    ANSWER_SHARE,
+    EARLIER_ANSWER_PENALTY,
+    FILE_SHARE,
+    HALF_LIFE_FACTORS,
+    MAX_ANSWER_LIFT,
+    MAX_PAIR_CHARS,
+    MIN_DUPLICATE_OVERLAP,
+    RECENCY_BONUS,
+    SPEAKER_BONUS,
+    TECHNICAL_PENALTY,
+)
 from tacit.text.questions import QUESTION_MARKS
 
-# In units of the rank score: how far a chunk stands above all candidates of the question.
-_ANSWER_SHARE = 0.6  # of a question's rank score, added to the turn after it
-_MAX_ANSWER_LIFT = 4.0
-_EARLIER_ANSWER_PENALTY = 2.0  # an earlier answer to the same question ranks at most this far below the best
-_MAX_PAIR_CHARS = 600  # of a question and its answer; longer ones rank by their own words
-_SPEAKER_BONUS = 0.6
-_FILE_SHARE = 0.3  # of the best rank score in the same file
-_RECENCY_BONUS = 0.1
-_TECHNICAL_PENALTY = 1.0
 _EPSILON = 1e-6
 
 _PERSONAL_CATEGORIES: tuple[Category, ...] = ("person", "journal", "memory")
-# Half-lives as multiples of the journal's. Other categories never grow old.
-_HALF_LIVES: Mapping[Category, float] = {"journal": 1, "conversation": 4, "project": 8}
-_MIN_DUPLICATE_OVERLAP = 0.9  # share of common words from which two chunks are duplicates
 _MAX_COMPARED_WORDS = 500  # of a chunk
 _FOLLOWS_REASON = "it follows a question that was found"
 MAX_HITS_WITH_NEIGHBOURS = 60  # hits whose neighbouring turns are loaded
@@ -127,7 +127,7 @@ def _judge(hits: Sequence[Hit], rules: RankingRules) -> tuple[list[Hit], tuple[s
 def _promote_repeat(echo: Hit, relevance: float) -> Hit:
     """Ranked as if it were the only hit, so that the earlier answer comes first."""
     return replace(
-        echo, score=relevance, why=replace(echo.why, standing=echo.why.standing + _EARLIER_ANSWER_PENALTY)
+        echo, score=relevance, why=replace(echo.why, standing=echo.why.standing + EARLIER_ANSWER_PENALTY)
     )
 
 
@@ -187,10 +187,10 @@ def _compute_values(
     roles, words = parse_speaker_roles(rules.question)
     for key, speaker in _find_speakers(hits, near).items():
         if key in values and is_asked_about(speaker, roles, words):
-            values[key] += _SPEAKER_BONUS
+            values[key] += SPEAKER_BONUS
     nudges = {chunk_key(hit): _compute_nudge(hit, rules) for hit in hits}
     values = {
-        key: value + _FILE_SHARE * best[key.path] + nudges.get(key, 0.0) for key, value in values.items()
+        key: value + FILE_SHARE * best[key.path] + nudges.get(key, 0.0) for key, value in values.items()
     }
     return _cap_linked(values, hits, rules)
 
@@ -219,10 +219,10 @@ def _find_answers(
             following = _following_turn(hit, near)
             if (
                 following
-                and len(hit.text) + sum(len(stored.chunk.text) for stored in following) <= _MAX_PAIR_CHARS
+                and len(hit.text) + sum(len(stored.chunk.text) for stored in following) <= MAX_PAIR_CHARS
             ):
                 key = ChunkKey(hit.path, following[0].chunk.turn)
-                yield key, _ANSWER_SHARE * min(_MAX_ANSWER_LIFT, hit.why.standing), hit.score
+                yield key, ANSWER_SHARE * min(MAX_ANSWER_LIFT, hit.why.standing), hit.score
 
 
 def _find_earlier_answers(
@@ -234,7 +234,7 @@ def _find_earlier_answers(
         if hit.why.echo is not None and (following := _following_turn(hit, near)):
             yield (
                 ChunkKey(hit.path, following[0].chunk.turn),
-                hit.why.standing - _EARLIER_ANSWER_PENALTY,
+                hit.why.standing - EARLIER_ANSWER_PENALTY,
                 hit.score,
             )
 
@@ -254,13 +254,13 @@ def _find_speakers(
 
 
 def _compute_nudge(hit: Hit, rules: RankingRules) -> float:
-    personal = _TECHNICAL_PENALTY if rules.technical and hit.category in _PERSONAL_CATEGORIES else 0.0
-    return _RECENCY_BONUS * _freshness(hit, rules) - personal
+    personal = TECHNICAL_PENALTY if rules.technical and hit.category in _PERSONAL_CATEGORIES else 0.0
+    return RECENCY_BONUS * _freshness(hit, rules) - personal
 
 
 def _freshness(hit: Hit, rules: RankingRules) -> float:
     """1 for today, 0 for old notes and for categories that never grow old."""
-    half_life = _HALF_LIVES.get(hit.category)
+    half_life = HALF_LIFE_FACTORS.get(hit.category)
     try:
         age = (rules.today - date.fromisoformat(hit.day)).days
     except ValueError:
@@ -411,7 +411,7 @@ def _signature(words: Collection[str]) -> tuple[int, ...]:
 
 
 def _are_alike(first: frozenset[str], other: frozenset[str]) -> bool:
-    return len(first & other) >= _MIN_DUPLICATE_OVERLAP * len(first | other)
+    return len(first & other) >= MIN_DUPLICATE_OVERLAP * len(first | other)
 
 
 def short_digest(text: str) -> str:

@@ -20,8 +20,8 @@ from math import exp, log
 from tacit.evaluation.measures import percentile
 from tacit.evaluation.run import QuestionHits
 from tacit.search.calibration import mean_and_spread
+from tacit.search.weights import GATE_RELEVANCE, STRONG_RELEVANCE
 
-_STRONG_SCORE, _GATE_SCORE = 0.75, 0.12
 _STRONG_PERCENTILE, _STRONG_PERCENTILE_NEAR, _GATE_PERCENTILE = 0.95, 0.92, 0.36
 _MAX_HITS = 10
 _MAX_ROUNDS = 50
@@ -44,12 +44,12 @@ def fit_constants(own: Sequence[QuestionHits], foreign: Sequence[QuestionHits]) 
         percentile(near_scores, _STRONG_PERCENTILE_NEAR) if near else -1e9,
     )
     gate = min(percentile(unrelated_scores, _GATE_PERCENTILE), strong - 0.1)
-    scale = (_log_odds(_STRONG_SCORE) - _log_odds(_GATE_SCORE)) / (strong - gate)
+    scale = (_log_odds(STRONG_RELEVANCE) - _log_odds(GATE_RELEVANCE)) / (strong - gate)
     _, words, meaning, reading = (scale * weight for weight in weights)
     return {
         "mean": round(mean, 4),
         "spread": round(spread, 4),
-        "bias": round(_log_odds(_STRONG_SCORE) + scale * (weights[0] - strong), 3),
+        "bias": round(_log_odds(STRONG_RELEVANCE) + scale * (weights[0] - strong), 3),
         "words": round(words, 3),
         "meaning": round(meaning, 3),
         "reading": round(reading, 3),

@@ -24,12 +24,15 @@ from tacit.privacy import strip_injected
 from tacit.privacy.audience import read_agents, read_audience
 from tacit.provenance import comment
 from tacit.search.model import Audience, Category, Chunk, Document
+from tacit.search.weights import (
+    EXTRA_HEADING_CHARS,
+    MAX_MERGED_CHARS,
+    MAX_NEIGHBOURHOOD_CHARS,
+    NOTE_NEIGHBOURS,
+    TURN_NEIGHBOURS,
+)
 from tacit.transcripts import format as transcripts
 from tacit.transcripts.model import Attachment, Message, ToolCall, Transcript, Turn
-
-_MAX_MERGED_CHARS = 500  # consecutive short sections share a chunk up to this length
-_EXTRA_HEADING_CHARS = 300  # a heading may lengthen the chunk below it by this: alone it says nothing
-_MAX_NEIGHBOURHOOD_CHARS = 1500  # a chunk together with its neighbours
 
 _FOLDERS: Mapping[str, Category] = {
     "identity": "identity",
@@ -111,7 +114,7 @@ def _read_note(path: str, text: str, modified: date, agents: tuple[str, ...] = (
         lines=_count_lines(text),
         chunks=tuple(
             Chunk(chunk.text, chunk.start, chunk.end, chunk.section, day, "", 0, near)
-            for chunk, near in zip(merged, _neighbour_ranges(texts, 1), strict=True)
+            for chunk, near in zip(merged, _neighbour_ranges(texts, NOTE_NEIGHBOURS), strict=True)
         ),
         problems=(*note.problems, *problems),
         names=list_link_names(path, title, fields),
@@ -166,7 +169,7 @@ def _merge_short(chunks: Iterable[TextChunk]) -> Iterator[TextChunk]:
     is_heading = False  # the pending chunk has only headings
     for chunk in chunks:
         if pending is not None and _merged_length(pending, chunk) <= (
-            MAX_CHUNK_CHARS + _EXTRA_HEADING_CHARS if is_heading else _MAX_MERGED_CHARS
+            MAX_CHUNK_CHARS + EXTRA_HEADING_CHARS if is_heading else MAX_MERGED_CHARS
         ):
             pending, is_heading = _merge(pending, chunk), is_heading and _is_heading(chunk.text)
         else:
@@ -251,7 +254,7 @@ def _read_conversation(path: str, transcript: Transcript, text: str, purged: Col
     fields = transcript.fields
     turns = [turn for turn in transcript.turns if turn.number not in purged]
     pieces_by_turn = [(turn, piece) for turn in turns for piece in _chunks_of(turn)]
-    ranges = _neighbour_ranges([piece.text for _, piece in pieces_by_turn], 2)
+    ranges = _neighbour_ranges([piece.text for _, piece in pieces_by_turn], TURN_NEIGHBOURS)
     chunks = tuple(
         Chunk(
             piece.text,
@@ -312,5 +315,5 @@ def _neighbour_ranges(texts: Sequence[str], reach: int) -> Iterator[tuple[int, i
     for position in range(len(texts)):
         first, last = max(0, position - reach), min(len(texts), position + reach + 1)
         yield (
-            (first, last) if sum(sizes[first:last]) <= _MAX_NEIGHBOURHOOD_CHARS else (position, position + 1)
+            (first, last) if sum(sizes[first:last]) <= MAX_NEIGHBOURHOOD_CHARS else (position, position + 1)
         )

@@ -14,8 +14,6 @@ from math import sqrt
 
 from tacit.search.model import Scored, Why
 
-CANDIDATES_PER_CHANNEL = 100  # candidates from each channel
-
 
 @dataclass(frozen=True, slots=True)
 class Candidates:

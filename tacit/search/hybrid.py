@@ -24,10 +24,9 @@ from typing import NamedTuple, TypeAlias
 
 from tacit.embeddings.protocol import Embedder, EmbedderError
 from tacit.search.calibration import Calibration
-from tacit.search.fusion import CANDIDATES_PER_CHANNEL, Candidates, blend, fuse, order_by_score, top_with_ties
+from tacit.search.fusion import Candidates, blend, fuse, order_by_score, top_with_ties
 from tacit.search.index import Index, StoredChunk
 from tacit.search.link_expansion import (
-    STRONG_RELEVANCE,
     choose_seeds,
     expand_seeds,
     rank_scores_by_path,
@@ -36,19 +35,26 @@ from tacit.search.link_expansion import (
 from tacit.search.model import EVERYTHING, Found, Hit, Scope, Scored, Why
 from tacit.search.models import Reranker
 from tacit.search.query import Query, parse_query
-from tacit.search.repeated_questions import MAX_ECHOES, SeparatedEchoes, newest_echoes, separate_echoes
+from tacit.search.repeated_questions import SeparatedEchoes, newest_echoes, separate_echoes
 from tacit.search.snippet import make_snippet
+from tacit.search.weights import (
+    BM25_CEILING,
+    CANDIDATES_PER_CHANNEL,
+    COMMON_WORD_FREQUENCY,
+    DAY_BOOST,
+    LEXICAL_WEIGHT,
+    MAX_CHECKED_FOR_REPEATS,
+    MAX_REPEATS,
+    MAX_RERANKED,
+    MAX_TERM_FREQUENCY,
+    MIN_HITS_FOR_MORE_REPEATS,
+    MIN_RERANKED,
+    NAME_BOOST,
+    RERANK_SHARE,
+    STRONG_RELEVANCE,
+    VECTOR_WEIGHT,
+)
 from tacit.text.questions import match_same_question
-
-_MAX_RERANKED = 50
-_MIN_RERANKED = 5  # with fewer the order is left as it is
-_RERANK_SHARE = 0.8
-_MAX_TERM_FREQUENCY = 0.25  # a term in a larger share of chunks says little and costs most of the time
-_DAY_BOOST = 0.5  # boosts, in the units of the fused score
-_NAME_BOOST = 0.3
-_MAX_CHECKED_FOR_ECHOES = 5  # repeated questions are only looked for among this many of the best
-_MANY_HITS = 30  # with so many hits, more than one repeated question may be among them
-_COMMON_WORD_FREQUENCY = 0.2  # share of chunks at which a word of the query counts half in its vector
 
 _Fused: TypeAlias = tuple[dict[int, Why], dict[int, StoredChunk]]
 
@@ -70,8 +76,8 @@ class Engine:
     embedder: Embedder | None
     calibration: Calibration
     reranker: Reranker | None = None
-    lexical_weight: float = 0.4
-    vector_weight: float = 0.6
+    lexical_weight: float = LEXICAL_WEIGHT
+    vector_weight: float = VECTOR_WEIGHT
     alone: Calibration | None = None  # for lexical search, when the embedder does not answer
     spreading: float = 0.0  # share of a hit's relevance that linked notes get
 
@@ -151,7 +157,7 @@ def _candidates_needed(engine: Engine, query: Query, limit: int) -> int:
     """How many candidates may still rise into the first `limit`, by a boost or by reranking."""
     is_reordered = query.days is not None or bool(query.names)
     if engine.reranker is not None:
-        return max(limit, _MAX_RERANKED) * 2
+        return max(limit, MAX_RERANKED) * 2
     return limit * 4 if is_reordered else limit
 
 
@@ -175,9 +181,9 @@ def _search_words(index: Index, terms: Sequence[str], scope: Scope, depth: int) 
     """The lexical ranking, and the score that no chunk can exceed."""
     shares = {term: index.frequency(term, scope) for term in terms}
     present = [term for term in terms if shares[term] > 0]
-    selective = [term for term in present if shares[term] <= _MAX_TERM_FREQUENCY] or present
+    selective = [term for term in present if shares[term] <= MAX_TERM_FREQUENCY] or present
     counted = [*selective, *(term for term in terms if not shares[term])]
-    ideal = sum(_rarity(shares[term]) for term in counted) * 2.2  # 1 + k1 of FTS5's BM25
+    ideal = sum(_rarity(shares[term]) for term in counted) * BM25_CEILING
     return (index.lexical(selective, scope, depth) if selective else []), ideal
 
 
@@ -246,7 +252,7 @@ def _separate_echoes(
 ) -> SeparatedEchoes | None:
     """All candidates are fetched and checked only if one of the best is a repeated question."""
     whys, stored = fused
-    best_ids = sorted(stored, key=lambda id_: -whys[id_].score)[:_MAX_CHECKED_FOR_ECHOES]
+    best_ids = sorted(stored, key=lambda id_: -whys[id_].score)[:MAX_CHECKED_FOR_REPEATS]
     turns = [stored[id_].chunk for id_ in best_ids if stored[id_].chunk.turn]
     is_same = match_same_question(text) if turns and isinstance(text, str) else None
     if is_same is None or not any(is_same(turn.text) for turn in turns):
@@ -276,7 +282,9 @@ def _select_echoes(
             standing=scored[id_].score if best_standing is None else best_standing,
             echo=relevance,
         )
-        for id_ in newest_echoes(echoes.echoes.items(), MAX_ECHOES if limit >= _MANY_HITS else 1)
+        for id_ in newest_echoes(
+            echoes.echoes.items(), MAX_REPEATS if limit >= MIN_HITS_FOR_MORE_REPEATS else 1
+        )
     }
 
 
@@ -300,7 +308,7 @@ def _make_weigher(index: Index, scope: Scope) -> Callable[[str], float]:
     """A word that is in many chunks of this home says little about which one is meant."""
 
     def weigh(word: str) -> float:
-        return _COMMON_WORD_FREQUENCY / (_COMMON_WORD_FREQUENCY + index.frequency(word, scope))
+        return COMMON_WORD_FREQUENCY / (COMMON_WORD_FREQUENCY + index.frequency(word, scope))
 
     return weigh
 
@@ -323,10 +331,10 @@ def _apply_boosts(
 def _boosts(stored: StoredChunk, query: Query) -> Iterator[tuple[str, float]]:
     days = query.days
     if days and days.first.isoformat() <= stored.chunk.day <= days.last.isoformat():
-        yield f"day: {days.text}", _DAY_BOOST
+        yield f"day: {days.text}", DAY_BOOST
     for name in query.names:
         if stored.category in ("person", "project") and name.casefold() in _searchable_name(stored):
-            yield f"name: {name}", _NAME_BOOST
+            yield f"name: {name}", NAME_BOOST
             return
 
 
@@ -346,11 +354,11 @@ def _rerank(
 ) -> tuple[dict[int, Why], str]:
     if engine.reranker is None or not whys:
         return dict(whys), ""
-    best_ids = top_with_ties({id_: why.score for id_, why in whys.items()}, _MAX_RERANKED)
+    best_ids = top_with_ties({id_: why.score for id_, why in whys.items()}, MAX_RERANKED)
     logits = _cross_encode(engine, engine.reranker, query, best_ids, stored, deadline)
-    if len(logits) < min(_MIN_RERANKED, len(best_ids)):
+    if len(logits) < min(MIN_RERANKED, len(best_ids)):
         return dict(whys), "rerank: no time to read the best passages"
-    standings = blend(whys, logits, _RERANK_SHARE)
+    standings = blend(whys, logits, RERANK_SHARE)
     floor = min(standings.values())  # unread chunks stay below those that were read
     unread = {
         id_: replace(why, standing=floor - 1 - rank)

@@ -19,13 +19,16 @@ from math import inf, sqrt
 from tacit.search.index import Index, StoredChunk
 from tacit.search.link_model import Link, LinkSummary, Neighbour, NoteLinks
 from tacit.search.model import Scope, Why
+from tacit.search.weights import (
+    MAX_CHUNKS_PER_NOTE,
+    MAX_EXPANDED,
+    MAX_REFERENCES,
+    MAX_SEED_DISTANCE,
+    MAX_SEEDS,
+    REFERENCE_BOOST,
+    STRONG_RELEVANCE,
+)
 
-STRONG_RELEVANCE = 0.75  # relevance that at most one in ten queries without an answer reaches
-_REFERENCE_BOOST, _MAX_REFERENCES = 0.05, 3
-_MAX_SEEDS = 3  # of the first hits: these are expanded
-_MAX_SEED_DISTANCE = 1.0  # maximum distance of a seed from the best hit
-_MAX_EXPANDED = 3  # linked notes that become hits
-_MAX_CHUNKS_PER_NOTE = 40  # of a linked note: the best of them is taken
 _CEILING_MARGIN = 1e-6
 _MAX_MOST_LINKED = 10  # in the report about all links
 
@@ -39,7 +42,7 @@ def reference_boosts(
     return {
         path: (
             f"linked from {count} {'note' if count == 1 else 'notes'}",
-            _REFERENCE_BOOST * min(count, _MAX_REFERENCES),
+            REFERENCE_BOOST * min(count, MAX_REFERENCES),
         )
         for path, count in counts.items()
     }
@@ -62,8 +65,8 @@ def choose_seeds(
 ) -> list[Seed]:
     """The notes among the first hits, each once. A hit far from the best is no seed."""
     by_path: dict[str, Seed] = {}
-    minimum = max(why.standing for why in whys.values()) - _MAX_SEED_DISTANCE
-    for id_ in list(relevances)[:_MAX_SEEDS]:
+    minimum = max(why.standing for why in whys.values()) - MAX_SEED_DISTANCE
+    for id_ in list(relevances)[:MAX_SEEDS]:
         hit, standing = stored[id_], whys[id_].standing
         if not hit.chunk.turn and standing > minimum:
             by_path.setdefault(hit.path, Seed(hit.path, standing, relevances[id_]))
@@ -107,9 +110,9 @@ def expand_seeds(
     links = _best_links(neighbours, shares, there)
     if not links:
         return {}
-    chunks = index.chunks_of(links.keys(), scope, _MAX_CHUNKS_PER_NOTE)
+    chunks = index.chunks_of(links.keys(), scope, MAX_CHUNKS_PER_NOTE)
     cosines = (
-        index.cosines(vector, [id_ for ids in chunks.values() for id_ in ids][: 20 * _MAX_CHUNKS_PER_NOTE])
+        index.cosines(vector, [id_ for ids in chunks.values() for id_ in ids][: 20 * MAX_CHUNKS_PER_NOTE])
         if vector
         else {}
     )
@@ -119,7 +122,7 @@ def expand_seeds(
         best[path]: _explain(
             *links[path], whys.get(best[path], Why(0.0, cosine=cosines.get(best[path]))), ceiling
         )
-        for path in order[:_MAX_EXPANDED]
+        for path in order[:MAX_EXPANDED]
     }
 
 

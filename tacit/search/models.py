@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tacit.embeddings.protocol import Embedder
+from tacit.search.weights import LEXICAL_WEIGHT, LINK_SHARE, VECTOR_WEIGHT
 
 
 class Reranker(Protocol):
@@ -23,6 +24,6 @@ class Reranker(Protocol):
 class SearchModels:
     embedder: Callable[[], Embedder | None] = lambda: None
     reranker: Callable[[], Reranker | None] = lambda: None
-    lexical_weight: float = 0.4
-    vector_weight: float = 0.6
-    spreading: float = 0.5
+    lexical_weight: float = LEXICAL_WEIGHT
+    vector_weight: float = VECTOR_WEIGHT
+    spreading: float = LINK_SHARE

@@ -13,9 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from tacit.search.fusion import Candidates
 from tacit.search.index import Index, StoredChunk
-
-MAX_ECHOES = 3  # newest echoes among the hits: they lead to the earlier answers
-_DEPTH_FACTOR = 4
+from tacit.search.weights import REPEATS_DEPTH_FACTOR
 
 _IsSame: TypeAlias = Callable[[str], bool]
 
@@ -38,7 +36,7 @@ def separate_echoes(
     split = _split(index, found, is_same, terms)
     remaining = {hit.id for hit in (*split.rest.lexical, *split.rest.nearest)}
     if 2 * len(remaining) < len({hit.id for hit in (*found.lexical, *found.nearest)}):
-        return _split(index, deeper(_DEPTH_FACTOR), is_same, terms)
+        return _split(index, deeper(REPEATS_DEPTH_FACTOR), is_same, terms)
     return split
 
 

@@ -18,11 +18,12 @@ from tacit.app import load_config, search_parts
 from tacit.home.layout import Home
 from tacit.search.hybrid import Engine, find
 from tacit.search.index import IndexUnavailable
-from tacit.search.link_expansion import STRONG_RELEVANCE, Seed, expand_seeds
+from tacit.search.link_expansion import Seed, expand_seeds
 from tacit.search.model import EVERYTHING, Found, Hit, Scope
 from tacit.search.models import SearchModels
 from tacit.search.searcher import Searcher
 from tacit.search.sqlite.index import SqliteIndex
+from tacit.search.weights import STRONG_RELEVANCE
 from tests.search.fakes import CALIBRATION, Meaning, engine_of, index_of
 
 _WEEK = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]

@@ -48,12 +48,11 @@ from tacit.search.index import (
 from tacit.search.link_model import Link, Neighbour
 from tacit.search.model import AUDIENCES, EVERYTHING, Chunk, Document, Scope, Scored, Stamp
 from tacit.search.query import Term, match_expression
-from tacit.search.sqlite.schema import APPLICATION_ID, COLUMN_WEIGHTS, SCHEMA_VERSION, TABLES, TOKENIZER
+from tacit.search.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES, TOKENIZER
+from tacit.search.weights import COLUMN_WEIGHTS, MIN_RESCORED, RESCORED_DIVISOR
 from tacit.text.words import find_aliases, is_unspaced, prepare_document
 
 _LOCK_TIMEOUT_MS = 5_000  # to wait for another process that is writing
-_MIN_RESCORED = 800  # chunks whose vectors are compared in full after the scan of signs
-_RESCORED_DIVISOR = 32  # in a large index this fraction: more chunks, more signs as good as the best
 _MAX_CACHED_SCOPES = 4  # scopes whose masks are cached
 _MAX_CHUNK_ID = 2**26  # higher ids come from flipped bits, or the index is full of holes
 _SAMPLE_SIZE = 64  # texts whose cosines to each other are measured
@@ -486,7 +485,7 @@ class SqliteIndex:
         )
         padded = _pad(vector)
         highest = self._value("SELECT max(id) FROM knowledge_vec") or 0
-        count = max(_MIN_RESCORED, limit, highest // _RESCORED_DIVISOR)
+        count = max(MIN_RESCORED, limit, highest // RESCORED_DIVISOR)
         rows = self._rows(select.format(join="", then=""), padded, *bindings, count + 1)
         if len(rows) <= count:
             return rows

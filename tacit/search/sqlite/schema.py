@@ -18,8 +18,6 @@ from __future__ import annotations
 APPLICATION_ID = 0x74616369  # "taci" in the header of the file
 SCHEMA_VERSION = 7  # raise it when the schema changes, or the way in which chunks are made from files
 
-# body, before, after, heading
-COLUMN_WEIGHTS = (1.0, 0.4, 0.2, 0.6)
 TOKENIZER = ("porter", "unicode61", "remove_diacritics", "2")
 
 TABLES = f"""

@@ -157,7 +157,7 @@ def test_a_grown_index_is_the_same_as_a_fresh_one(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if seed % 2:
-        monkeypatch.setattr(sqlite, "_MIN_RESCORED", 12)  # as if there were very many chunks
+        monkeypatch.setattr(sqlite, "MIN_RESCORED", 12)  # as if there were very many chunks
     home = Home(random.Random(seed))
     embedder = Hashing()
     grown = open_index(tmp_path / "memory.db")
