@@ -1,1 +1,7 @@
-"""The command line: main.py parses, one module per command acts, output.py prints."""
+"""The command line: one module per command in a package that holds no rules of its own.
+
+`main.py` maps every outcome to an exit code, `dispatch.py` finds the command in the list of `commands.py`,
+parses its arguments and runs it. A command's module is imported only when it is called, because starting up
+is part of every answer. Each command prints through `tacit.terminal`; docs/cli.md is made from the parsers.
+Start reading at `commands.py`, then any command.
+"""

@@ -1,6 +1,9 @@
 """The Python client of a home's daemon, the relay for hooks, and the socket code that both use.
 
-`Client` and `connect` are loaded on first use: the relay needs neither and has to start fast.
+`Client` asks the daemon and falls back to opening the home itself; `relay.py` forwards one hook event of a
+host and must start within milliseconds, so it imports almost nothing. `Client` and `connect` are therefore
+loaded on first use. What a client sends is exactly what `tacit.operations` lists. Start reading at
+`client.py`.
 """
 
 TYPE_CHECKING = False  # as in typing, which would cost every hook several milliseconds

@@ -1,8 +1,9 @@
-"""memory-config.yaml: one frozen Config.
+"""memory-config.yaml, parsed to one frozen `Config`.
 
-A value is the default in schema.py unless the file sets it; there is no third place. The caller reads the
-file and the environment and passes both to `parse`. An invalid file gives a ConfigError and no Config at all,
-so nothing ever runs on half of a file.
+A value is the default in `schema.py` unless the file sets it; there is no third place. The caller reads the
+file and the environment and passes both to `parse`. An invalid file gives a ConfigError and no Config at
+all, so nothing ever runs on half of a file. A new key is one field in `schema.py`: its type, default,
+limits and help text stand together there, and the help, the starter file and the checks are made from them.
 """
 
 from tacit.config.conversion import show

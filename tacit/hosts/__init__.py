@@ -1,8 +1,9 @@
 """Hosts: what tacit knows of each program that runs agents.
 
-A new host is a folder or module here and one line in HOSTS; base.py says what it has to offer.
-
-A host's plugin forwards its records unchanged; the host's module translates them into operations.
+A new host is a folder or module here and one line in `HOSTS`; `base.py` says what it has to offer. A host's
+plugin forwards its records unchanged, and the host's module translates them into operations. Nothing
+outside this package names a host. Start reading at `base.py`, then at `hooks.py`, the smaller of the two
+hosts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A sample home: four weeks of one invented person and her agent, for the demo, the docs and the tests.
 
-`home/` holds the notes as they lie in a home; `conversations/` the 25 sessions from which they came, in order
-of time; `live.yaml` one more session, two days later, that is still going on. Everything in them is invented.
+`home/` holds the notes as they lie in a home; `conversations/` the 25 sessions from which they came, in
+order of time; `live.yaml` one more session, two days later, that is still going on. Everything in them is
+invented.
 """
 
 from __future__ import annotations

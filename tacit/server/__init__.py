@@ -1,12 +1,8 @@
 """The daemon: one warm process for a home that listens on a socket and runs the operations of
 `tacit.operations`.
 
-instance.py   the lock on the home, and where the daemon listens
-http.py       HTTP/1.1 on one connection, and the limit on connections
-pool.py       worker threads, their queues, and hung threads
-router.py     from a request to an operation and back
-auth.py       access checks
-jobs.py       background jobs
-metrics.py    /metrics
-log.py        .tacit/daemon.log
+The event loop reads requests, checks access and keeps deadlines; a limited pool of threads does the work. A
+request that would be late is refused at once, a long or hostile one holds up no other, and a thread that
+hangs is replaced. Background jobs run here by their schedules. The package holds no rules of its own. Start
+reading at `main.py`, then `router.py`.
 """
