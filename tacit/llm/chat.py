@@ -6,8 +6,7 @@
                                  TACIT_CHAT_KEY is sent to it, if set
     local:smollm2, local:/FILE   a model in this process, by the extra tacit[local]: tacit/llm/local.py
 
-This client is for turns: one HTTP request and nothing to import. Runs, which can wait for an import, use the
-providers' own SDKs if they are installed: tacit/llm/sdk.py.
+One question is one HTTP request, in turns and in runs: docs/decisions/0013-models-by-http.md says why.
 
 A key is sent only to its own service: the key of a provider never goes to an address from the config.
 The temperature is 0 where that is allowed. Reasoning models are of little use with a low token limit: they

@@ -1,7 +1,7 @@
 """Chooses the chat model of a task from the settings, or None if no setting names one.
 
 From the inside out: the provider; metered (every attempt is one call); retried, in runs; recorded, if the run
-is to be replayed. A turn gets the provider over plain HTTP and metered, and nothing that waits."""
+is to be replayed. A turn gets the provider, metered, and nothing that waits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from tacit.llm.local import choose_local
 from tacit.llm.metered import MeteredChat
 from tacit.llm.recording import RecordedChat, Recording
 from tacit.llm.retry import CircuitBreaker, RetryingChat
-from tacit.llm.sdk import choose_sdk
 from tacit.llm.spending import Meter
 from tacit.llm.tasks import TASKS, Task, find_model
 from tacit.llm.tiers import require_tier
@@ -59,15 +58,11 @@ def choose_task(
         return RecordedChat(tape, task, None, model)
     definition = TASKS[task]
     require_tier(model, environ, setting, definition.least)
-    chat = _wrap(task, definition, model, _choose_provider(definition, model, environ, setting), around)
+    # In runs the breaker of the home counts failures, across processes.
+    provider = choose_chat(model, environ, setting, breaks=definition.in_turns)
+    chat = _wrap(task, definition, model, provider, around)
     # By the name in the setting: a replay must not depend on the address of the server.
     return chat if tape is None else RecordedChat(tape, task, chat, model)
-
-
-def _choose_provider(definition: Task, model: str, environ: Mapping[str, str], setting: str) -> Chat:
-    if definition.in_turns:
-        return choose_chat(model, environ, setting)
-    return choose_sdk(model, environ, setting) or choose_chat(model, environ, setting, breaks=False)
 
 
 def _wrap(task: str, definition: Task, model: str, provider: Chat, around: ChatServices) -> Chat:

@@ -15,7 +15,7 @@ class Task(NamedTuple):
     settings: tuple[str, ...]
     least: Tier
     about: str
-    in_turns: bool = False  # a turn waits: one attempt and no import
+    in_turns: bool = False  # a turn waits: one attempt
 
 
 TASKS: Mapping[str, Task] = {
