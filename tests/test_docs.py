@@ -27,10 +27,20 @@ def test_the_command_reference_is_what_make_docs_writes() -> None:
     assert (ROOT / "docs" / "cli.md").read_text() == done.stdout, "run: make docs"
 
 
-def test_the_architecture_page_lists_the_modules_that_there_are() -> None:
-    assert architecture.PAGE.read_text() == architecture.written(
-        architecture.PAGE.read_text(), ROOT / "tacit"
-    ), "run: make docs"
+def test_the_architecture_page_is_what_make_docs_writes() -> None:
+    assert (ROOT / "docs" / "architecture.md").read_text() == architecture.render(), "run: make docs"
+
+
+def test_the_pictures_on_the_architecture_page_name_code_that_exists() -> None:
+    page = architecture.TEMPLATE.read_text()
+    assert architecture.unknown_names(page) == [], "correct the pictures in tools/architecture.md"
+    assert page.count("memory.Memory.turn ") == page.count("transcripts.capture.Session.end\n") == 1
+    broken = page.replace("Memory.turn ", "Memory.turned ").replace("context.budget ", "context.limits ")
+    assert architecture.unknown_names(broken) == ["memory.Memory.turned", "context.limits"]
+
+
+def test_package_docstrings_name_modules_and_classes_that_exist() -> None:
+    assert architecture.unknown_in_docstrings() == []
 
 
 def test_every_command_is_in_the_reference() -> None:

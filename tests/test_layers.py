@@ -11,42 +11,13 @@ from pathlib import Path
 import pytest
 
 import tacit
+from tools.layers import ORDER
 
 PACKAGE = Path(tacit.__file__).parent
 
-# Below the line a package imports only from packages before it. Packages that still import one of a later
-# place are listed with it in UPWARD; that list may only get shorter.
-ORDER = (
-    *("version", "errors", "diagnostics", "deadline", "config", "text", "markdown", "json_http", "privacy"),
-    *(
-        "wire",
-        "home",
-        "terminal",
-        "git",
-        "llm",
-        "embeddings",
-        "sample",
-        "skills",
-        "transcripts",
-        "sessions",
-        "search",
-    ),
-    *(
-        "topics",
-        "provenance",
-        "review",
-        "learn",
-        "context",
-        "condense",
-        "rebuild",
-        "erase",
-        "read_note",
-        "terminal",
-    ),
-    *("memory", "maintenance", "app", "evaluation", "hosts", "operations", "client", "relay", "aio"),
-    *("server", "cli", "__main__", ""),
-)
 PLACE = {name: place for place, name in enumerate(ORDER)}
+
+# Packages that still import one of a later place, with that one. This list may only get shorter.
 UPWARD: set[tuple[str, str]] = {
     ("text", "markdown"),
     ("markdown", "search"),

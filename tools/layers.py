@@ -1,0 +1,22 @@
+"""The layers of the package, from bottom to top. A package imports only from packages that come before it."""
+
+from __future__ import annotations
+
+LAYERS = {
+    "values and pure functions": (
+        *("version", "errors", "diagnostics", "deadline", "config", "text", "markdown", "json_http"),
+        *("privacy", "wire"),
+    ),
+    "files, git, models, search": (
+        *("home", "git", "llm", "embeddings", "sample", "skills", "transcripts", "sessions", "search"),
+    ),
+    "features": (
+        *("topics", "provenance", "review", "learn", "context", "condense", "rebuild", "erase"),
+        *("read_note", "terminal"),
+    ),
+    "one home": (
+        *("memory", "maintenance", "app", "evaluation", "hosts", "operations", "client", "relay", "aio"),
+    ),
+    "programs": ("server", "cli", "__main__", ""),
+}
+ORDER = tuple(name for names in LAYERS.values() for name in names)
