@@ -23,7 +23,7 @@ from tacit.home import files, init
 from tacit.home.layout import CONFIG, Home, find_home
 from tacit.home.trust import is_trusted
 from tacit.home.workspaces import Workspaces
-from tacit.llm.spending import SpendingLimits, SpendTotal, sum_calls
+from tacit.llm.ledger import SpendingLimits, SpendTotal, sum_calls
 from tacit.markdown.conflict_markers import find_marker_line
 from tacit.memory import Memory
 from tacit.search.models import Reranker, SearchModels
@@ -282,8 +282,8 @@ def _workspace_root(config: Config, given: str | None) -> Path:
 def chat_for(config: Config, task: str, home: Home, tape: Recording | None = None) -> Chat | None:
     """The chat model of a task, with metering and retries. None: no model is configured. Raises ChatError if
     the configured one cannot be used. `tape` records the calls, or plays them back."""
-    from tacit.llm.breakers import Breakers
     from tacit.llm.registry import ChatServices, choose_task
+    from tacit.llm.retry import Breakers
 
     around = ChatServices(
         meter=lambda task, model, hurried: meter_of(config, home, task, model, hurried=hurried),
@@ -295,7 +295,7 @@ def chat_for(config: Config, task: str, home: Home, tape: Recording | None = Non
 
 def ask_for(config: Config, task: str, home: Home, tape: Recording | None = None) -> Ask | None:
     """The same for questions whose answers are lists of items. The ledger counts bad answers."""
-    from tacit.llm.breakers import Breakers
+    from tacit.llm.retry import Breakers
     from tacit.llm.structured import make_ask
     from tacit.llm.tasks import find_model
 
@@ -336,7 +336,7 @@ class Spending(NamedTuple):
 
 
 def spending_report(config: Config, home: Home) -> Spending:
-    from tacit.llm.breakers import Breakers
+    from tacit.llm.retry import Breakers
     from tacit.llm.tasks import TASKS, find_model
 
     settings = flatten(config)

@@ -16,10 +16,10 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import urljoin, urlsplit
 
+from tacit.circuit_breaker import MAX_FAILURES, CircuitBreaker, Pauses
 from tacit.errors import TacitError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _CHUNK_BYTES = 64 * 1024
 _REDIRECT_STATUSES = (301, 302, 307, 308)
 _MAX_REDIRECTS = 3
 _FIRST_WAIT_S, _MAX_WAIT_S = 0.5, 16.0
-_MAX_FAILS, _BREAKER_PAUSE_S = 3, 30.0
+_BREAKER_PAUSES = Pauses(first=30.0, longest=30.0)
 
 
 class PostError(TacitError):
@@ -85,24 +85,6 @@ def _bad_address_text(url: str, model: str) -> str:
     return f"{url[:80]!r} is no address for the {model}. Write it like http://localhost:11434/v1#MODEL."
 
 
-class FailureBreaker:
-    """Counts consecutive failures."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock, self._lock = clock, Lock()
-        self._failures, self._open_until = 0, 0.0
-
-    def wait(self) -> float:
-        """Seconds until a call may be made. After that, a single failure opens the breaker again."""
-        with self._lock:
-            return max(0.0, self._open_until - self._clock()) if self._failures >= _MAX_FAILS else 0.0
-
-    def tell(self, worked: bool) -> None:
-        with self._lock:
-            self._failures = 0 if worked else self._failures + 1
-            self._open_until = self._clock() + _BREAKER_PAUSE_S
-
-
 def bearer_header(key: str) -> Mapping[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
@@ -148,7 +130,7 @@ class JsonPoster:
             **(headers(self._key) if self._key else {}),
         }
         self._clock, self._sleep = clock, sleep
-        self._breaker = FailureBreaker(clock) if breaks else None
+        self._breaker = CircuitBreaker(_BREAKER_PAUSES, clock) if breaks else None
 
     @property
     def place(self) -> str:
@@ -174,17 +156,17 @@ class JsonPoster:
         breaker = self._breaker
         if breaker is not None and (wait := breaker.wait()):
             raise PostError(
-                f"{self.place} failed {_MAX_FAILS} times in a row and is left alone for {wait:.0f} s more. "
+                f"{self.place} failed {MAX_FAILURES} times in a row and is paused for {wait:.0f} s more. "
                 f"Start it, or choose another {self._purpose.setting}."
             )
         try:
             answer = self._retry(path, json.dumps(payload).encode(), timeout, patience, again, each)
-        except PostError:
+        except PostError as error:
             if breaker is not None:
-                breaker.tell(worked=False)
+                breaker.tell(str(error))
             raise
         if breaker is not None:
-            breaker.tell(worked=True)
+            breaker.tell("")
         return answer
 
     def _retry(

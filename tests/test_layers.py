@@ -113,7 +113,7 @@ LATE = {
     "tacit.llm.local",
     "tacit.llm.prices",
     "tacit.llm.tasks",
-    "tacit.llm.breakers",
+    "tacit.llm.retry",
     "tacit.llm.ledger",
     "tacit.search.searcher",
     "tacit.search.snapshot",

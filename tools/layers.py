@@ -4,8 +4,8 @@ from __future__ import annotations
 
 LAYERS = {
     "values and pure functions": (
-        *("version", "errors", "diagnostics", "deadline", "config", "text", "markdown", "json_http"),
-        *("privacy", "wire"),
+        *("version", "errors", "diagnostics", "deadline", "config", "text", "markdown"),
+        *("circuit_breaker", "json_http", "privacy", "wire"),
     ),
     "files, git, models, search": (
         *("home", "git", "llm", "embeddings", "sample", "skills", "transcripts", "sessions", "search"),

@@ -23,7 +23,7 @@ from tacit.errors import UsageError
 from tacit.evaluation.budgets import ProgressCallback, summarize
 from tacit.evaluation.searchable import Searchable, read_answers
 from tacit.evaluation.sets import EvalQuestion, read_questions
-from tacit.llm.spending import SpendTotal
+from tacit.llm.ledger import SpendTotal
 from tacit.memory import Memory
 from tacit.rebuild.comparison import (
     NoteDiff,

@@ -23,9 +23,8 @@ from tacit.errors import UsageError
 from tacit.home.layout import CONVERSATIONS, NOTE_FOLDERS, Home
 from tacit.home.listing import walk
 from tacit.learn.pipeline import MAX_QUESTION_CHARS
-from tacit.llm.estimate import EstimateItem, Rates, estimate_items
-from tacit.llm.prices import BUILT_IN, find_price
-from tacit.llm.spending import Call, SpendingLimits, SpendTotal, sum_calls
+from tacit.llm.ledger import Call, SpendingLimits, SpendTotal, sum_calls
+from tacit.llm.prices import BUILT_IN, EstimateItem, Rates, estimate_items, find_price
 from tacit.llm.tasks import EMBED, TASKS, find_model
 from tacit.memory import Memory
 from tacit.terminal import output

@@ -15,7 +15,7 @@ from tacit.embeddings.protocol import EmbedderError, replace_surrogates, scale_t
 from tacit.embeddings.request import EmbeddingPost
 from tacit.errors import LimitReached
 from tacit.json_http import AttemptRunner, run_attempt
-from tacit.llm.spending import Meter
+from tacit.llm.ledger import Meter
 from tacit.text import tokens
 
 _VERSION = "p1"  # raise it when texts are sent differently

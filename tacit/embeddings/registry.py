@@ -25,7 +25,7 @@ from tacit.embeddings.protocol import Embedder, EmbedderError
 from tacit.embeddings.request import EmbeddingPost
 from tacit.embeddings.reranker import PACKAGED_RERANKER, CrossEncoder, open_packaged_reranker
 from tacit.embeddings.static_table import open_bundled
-from tacit.llm.spending import Meter
+from tacit.llm.ledger import Meter
 
 _OPENAI_BASE = "https://api.openai.com/v1"
 _GEMINI_BASE = "https://generativelanguage.googleapis.com/v1beta"

@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from tacit.circuit_breaker import CircuitBreaker
 from tacit.json_http import JsonPoster, PostError, Purpose, bearer_header
 from tacit.llm.chat import ANTHROPIC, OPENAI, Chat, ChatEndpoint, ChatError, anthropic_headers, parse_target
+from tacit.llm.ledger import Meter
 from tacit.llm.local import choose_local
-from tacit.llm.metered import MeteredChat
 from tacit.llm.recording import RecordedChat, Recording
-from tacit.llm.retry import CircuitBreaker, RetryingChat
-from tacit.llm.spending import Meter
-from tacit.llm.tasks import TASKS, Task, find_model
-from tacit.llm.tiers import require_tier
+from tacit.llm.retry import MeteredChat, RetryingChat
+from tacit.llm.tasks import TASKS, Task, find_model, require_tier
 
 
 def choose_chat(

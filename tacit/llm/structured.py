@@ -16,8 +16,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from tacit.circuit_breaker import CircuitBreaker
 from tacit.llm.chat import Chat, ChatAnswer, ChatError, NotAsked, join_surrogates
-from tacit.llm.retry import CircuitBreaker
 
 Item: TypeAlias = Mapping[str, Any]
 Schema: TypeAlias = Mapping[str, Any]
@@ -63,8 +63,8 @@ def make_ask(
             return ask_twice(task, system, user, schema)
         if seconds_left := breaker.wait():
             raise NotAsked(
-                f"{chat.name} gave answers that could not be used several times in a row and is left alone "
-                f"for {seconds_left:.0f} s more. See what was wrong with: tacit status"
+                f"{chat.name} gave unusable answers several times in a row and is paused for "
+                f"{seconds_left:.0f} s more. See what was wrong with: tacit status"
             )
         try:
             items = ask_twice(task, system, user, schema)

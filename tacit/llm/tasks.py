@@ -1,14 +1,29 @@
 """The tasks of models: which setting names the model, how good it must be, and whether a turn waits for it.
 
 The ledger counts by task. The first setting that names a model counts; if none does, no model is asked and
-built-in rules do the work."""
+built-in rules do the work.
+
+Some tasks need better judgment than a small model has, so each has a minimum tier, and a model below it is
+never asked. A model is local if its server is on this machine or in its network, whatever its name; the one
+that comes as a package is small."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from ipaddress import ip_address
+from typing import Literal, NamedTuple, get_args
+from urllib.parse import urlsplit
 
-from tacit.llm.tiers import Tier
+from tacit.llm.chat import ChatError
+
+Tier = Literal["small", "local", "cloud"]
+_TIERS: tuple[Tier, ...] = get_args(Tier)
+_BASE_VARIABLES = {
+    "openai": "OPENAI_BASE_URL",
+    "anthropic": "ANTHROPIC_BASE_URL",
+    "gemini": "GOOGLE_GEMINI_BASE_URL",
+}
+_HOME_NETWORKS = (".local", ".lan", ".home", ".internal", ".localhost")
 
 
 class Task(NamedTuple):
@@ -38,3 +53,35 @@ def find_model(task: str, settings: Mapping[str, object]) -> tuple[str, str]:
         if isinstance(model, str) and model:
             return setting, model
     return "", ""
+
+
+def determine_tier(model: str, environ: Mapping[str, str]) -> Tier:
+    kind, _, name = model.partition(":")
+    if kind == "local":
+        return "local" if name.startswith("/") else "small"
+    url = environ.get(_BASE_VARIABLES[kind], "") if kind in _BASE_VARIABLES else model
+    return "local" if url and _is_near(url) else "cloud"
+
+
+def _is_near(url: str) -> bool:
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return True  # it cannot be located
+    try:
+        return not ip_address(host).is_global
+    except ValueError:
+        return "." not in host or host.endswith(_HOME_NETWORKS)
+
+
+_REASONS: Mapping[Tier, str] = {
+    "cloud": "which runs on this machine or in its network. Who an agent is takes more judgment than such a "
+    "model has: name a hosted one, as anthropic:MODEL, or null.",
+    "local": "which is too small to judge: it says yes and no by chance. Name a larger one, or null.",
+}
+
+
+def require_tier(model: str, environ: Mapping[str, str], setting: str, least: Tier) -> None:
+    """Raises ChatError if the model is not good enough for the task of the setting."""
+    if _TIERS.index(determine_tier(model, environ)) < _TIERS.index(least):
+        raise ChatError(f"{setting} is {model[:80]!r}, {_REASONS[least]}")

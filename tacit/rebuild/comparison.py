@@ -20,10 +20,9 @@ from tacit.evaluation.searchable import Searchable
 from tacit.evaluation.sets import EvalQuestion, EvidencePlace
 from tacit.git import checkout
 from tacit.home.layout import CONVERSATIONS, Home
-from tacit.llm.ledger import RETENTION_DAYS
+from tacit.llm.ledger import RETENTION_DAYS, Call, SpendTotal, sum_calls
 from tacit.llm.prices import find_price
 from tacit.llm.recording import read_recordings
-from tacit.llm.spending import Call, SpendTotal, sum_calls
 from tacit.markdown import notes
 from tacit.memory import Memory
 from tacit.provenance import comment

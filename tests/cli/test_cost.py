@@ -10,10 +10,9 @@ import pytest
 
 from tacit.errors import LimitReached
 from tacit.home.layout import Home
-from tacit.llm.breakers import Breakers
-from tacit.llm.estimate import Rates, estimate_items
-from tacit.llm.ledger import Ledger
-from tacit.llm.spending import Call, Price, SpendingLimits
+from tacit.llm.ledger import Call, Ledger, Price, SpendingLimits
+from tacit.llm.prices import Rates, estimate_items
+from tacit.llm.retry import Breakers
 from tacit.llm.tasks import TASKS
 from tests.conftest import Tacit
 

@@ -1,4 +1,4 @@
-"""A model that failed is left alone by all processes of a home, and tried again by one of them."""
+"""All processes of a home pause a model that failed; then one of them tries it again."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tacit.circuit_breaker import MAX_FAILURES, CircuitBreaker, Pauses
 from tacit.home.layout import Home
-from tacit.llm.breakers import MAX_FAILURES, Breakers
+from tacit.llm.retry import Breakers
 
 
 class Clock:
@@ -99,3 +100,14 @@ def test_a_disk_that_refuses_is_no_reason_to_ask_nothing(home: Path, clock: Cloc
     breaker = fresh(home, clock).of("m")
     breaker.tell("status 500")
     assert breaker.wait() == 0
+
+
+def test_in_memory_a_success_between_failures_starts_the_count_anew(clock: Clock) -> None:
+    breaker = CircuitBreaker(Pauses(first=30.0, longest=30.0), clock)
+    for why in ("down", "down", "", "down", "down"):
+        breaker.tell(why)
+        assert breaker.wait() == 0.0
+    breaker.tell("down")
+    assert breaker.wait() == 30.0
+    clock.now += 31
+    assert (breaker.wait(), breaker.wait()) == (0.0, 0.0), "where no trial is set all may try"

@@ -13,8 +13,7 @@ import pytest
 from tacit.errors import LimitReached
 from tacit.home.layout import Home
 from tacit.llm import ledger as module
-from tacit.llm.ledger import RETENTION_DAYS, Ledger
-from tacit.llm.spending import Price, SpendingLimits, SpendTotal
+from tacit.llm.ledger import RETENTION_DAYS, Ledger, Price, SpendingLimits, SpendTotal
 from tests.conftest import plain_user
 
 PRICE = Price(1.0, 5.0)
@@ -137,7 +136,7 @@ def test_two_processes_never_pass_a_limit_together(home: Path, clock: Clock) -> 
         "from datetime import UTC, datetime\n"
         "from pathlib import Path\n"
         "from tacit.errors import LimitReached\n"
-        "from tacit.llm.spending import SpendingLimits\n"
+        "from tacit.llm.ledger import SpendingLimits\n"
         "from tacit.home.layout import Home\n"
         "from tacit.llm.ledger import Ledger\n"
         "day = datetime(2026, 11, 18, 12, tzinfo=UTC)\n"

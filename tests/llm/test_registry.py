@@ -11,9 +11,9 @@ from tacit.config import Config
 from tacit.embeddings.protocol import EmbedderError
 from tacit.home.layout import Home
 from tacit.llm.chat import ChatError, NotAsked, OverLimit
+from tacit.llm.ledger import FREE, Price
 from tacit.llm.prices import BUILT_IN, find_price
 from tacit.llm.recording import Recording
-from tacit.llm.spending import FREE, Price
 from tacit.llm.structured import BadAnswer
 from tacit.llm.tasks import TASKS, find_model
 from tacit.topics.model import Topic
@@ -98,7 +98,7 @@ def test_a_provider_that_is_down_is_left_alone_by_the_next_process_too(home: Pat
             chat.answer("s", "u", max_tokens=8, seconds=5)
     chat = chat_for(config, "condense", Home(home))
     assert chat is not None
-    with pytest.raises(ChatError, match="left alone"):
+    with pytest.raises(ChatError, match="is paused for"):
         chat.answer("s", "u", max_tokens=8, seconds=5)
     assert len(server.requests) == 3
     assert list(spending_report(config, Home(home)).left_alone) == [f"{server.base}#m"]
@@ -125,7 +125,7 @@ def test_a_model_that_only_gives_bad_answers_is_left_alone(home: Path, serve: Se
             ask("extract", "Find facts.", "text", SCHEMA)
     ask = ask_for(config, "extract", Home(home))
     assert ask is not None
-    with pytest.raises(NotAsked, match="left alone"):
+    with pytest.raises(NotAsked, match="is paused for"):
         ask("extract", "Find facts.", "text", SCHEMA)
     assert len(server.requests) == 6
     assert list(spending_report(config, Home(home)).left_alone) == [f"{server.base}#m (extract)"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tacit.circuit_breaker import CircuitBreaker
 from tacit.errors import LimitReached
 from tacit.llm.chat import ChatError, OverLimit
-from tacit.llm.metered import MeteredChat
-from tacit.llm.retry import MAX_ATTEMPTS, RetryingChat
+from tacit.llm.retry import MAX_ATTEMPTS, MeteredChat, RetryingChat
 from tacit.text import tokens
 from tests.llm.fakes import Meter, Says, outcomes
 
@@ -24,7 +24,7 @@ class Time:
         self.now += seconds
 
 
-class Breaker:
+class Breaker(CircuitBreaker):
     def __init__(self, left: float = 0.0) -> None:
         self.left, self.told = left, list[str]()
 
@@ -100,7 +100,7 @@ def test_each_attempt_has_its_own_time_and_all_of_them_together_have_theirs() ->
 
 def test_a_model_that_is_left_alone_is_not_asked() -> None:
     chat = Says("yes")
-    with pytest.raises(ChatError, match="left alone for 120 s"):
+    with pytest.raises(ChatError, match="paused for 120 s"):
         ask(patient(chat, Time(), Breaker(120.0)))
     assert chat.asked == []
 

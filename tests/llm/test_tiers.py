@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tacit.llm.chat import ChatError
-from tacit.llm.tiers import determine_tier, require_tier
+from tacit.llm.tasks import determine_tier, require_tier
 
 
 @pytest.mark.parametrize(
