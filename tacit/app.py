@@ -29,7 +29,7 @@ from tacit.memory import Memory
 from tacit.search.models import Reranker, SearchModels
 
 if TYPE_CHECKING:
-    from tacit.hosts.openclaw.wisdom.similarity import Vectors
+    from tacit.hosts.openclaw.wisdom import Vectors
     from tacit.hosts.openclaw.workspace import AgentWorkspace
     from tacit.llm.chat import Chat
     from tacit.llm.ledger import Ledger, LedgerMeter

@@ -54,7 +54,6 @@ UPWARD: set[tuple[str, str]] = {
     ("learn", "condense"),
     ("learn", "memory"),
     ("condense", "memory"),
-    ("condense", "hosts"),
     ("rebuild", "memory"),
     ("rebuild", "app"),
     ("rebuild", "evaluation"),
@@ -238,7 +237,7 @@ def test_what_is_pure_touches_neither_files_nor_processes() -> None:
 
 def test_other_programs_are_run_in_one_place_each() -> None:
     users = {file.name for file in python_files() if "subprocess" in file.read_text()}
-    assert users == {"repository.py", "ripgrep.py", "host_command.py", "editor.py"}
+    assert users == {"repository.py", "ripgrep.py", "host.py", "editor.py"}
 
 
 def test_all_names_what_is_exported() -> None:

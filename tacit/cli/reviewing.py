@@ -7,8 +7,13 @@ from dataclasses import asdict
 from typing import Any
 
 from tacit.app import open_workspace
-from tacit.hosts.openclaw.workspace import AgentWorkspace, review
-from tacit.hosts.openclaw.workspace.review import ProposedDraft
+from tacit.hosts.openclaw.workspace import (
+    AgentWorkspace,
+    ProposedDraft,
+    approve_draft,
+    promote_draft,
+    undo_draft,
+)
 from tacit.review.file_drafts_model import Artefact, Event
 from tacit.terminal import output
 from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
@@ -69,21 +74,21 @@ def _event_json(event: Event) -> dict[str, Any]:
 
 
 def approve(workspace: AgentWorkspace, artefact: Artefact, given: argparse.Namespace) -> int:
-    event = review.approve(workspace, artefact, given.by)
+    event = approve_draft(workspace, artefact, given.by)
     verb = "tacit wisdom promote" if artefact.name == "wisdom" else f"tacit openclaw promote {artefact.name}"
     return _print_event(event, given, f"{event.by} approved {artefact.draft} ({(event.draft or '')[:12]}). "
                                f"To put it into {artefact.target}: {verb}")  # fmt: skip
 
 
 def promote(workspace: AgentWorkspace, artefact: Artefact, given: argparse.Namespace) -> int:
-    event = review.promote(workspace, artefact, given.by)
+    event = promote_draft(workspace, artefact, given.by)
     verb = "tacit wisdom undo" if artefact.name == "wisdom" else f"tacit openclaw undo {artefact.name}"
     backup = f" What was there before is in {event.backup}." if event.backup else ""
     return _print_event(event, given, f"{artefact.target} has the draft now.{backup} To go back: {verb}")
 
 
 def undo(workspace: AgentWorkspace, artefact: Artefact, given: argparse.Namespace) -> int:
-    event = review.undo(workspace, artefact, given.by)
+    event = undo_draft(workspace, artefact, given.by)
     state = "is gone, as before" if event.result is None else "is as it was before"
     return _print_event(event, given, f"{artefact.target} {state} the draft was promoted.")
 

@@ -19,11 +19,9 @@ from dataclasses import asdict
 
 from tacit.cli import reviewing
 from tacit.cli.reviewing import open_from_options
-from tacit.hosts.openclaw.workspace import AgentWorkspace, wisdom
-from tacit.hosts.openclaw.workspace.layout import SOUL
-from tacit.hosts.openclaw.workspace.review import propose_as_is
-from tacit.hosts.openclaw.workspace.shorter import check_stale_tools
-from tacit.hosts.openclaw.workspace.wisdom import WISDOM, Found
+from tacit.hosts.openclaw import drafts
+from tacit.hosts.openclaw.drafts import WISDOM, Found, check_stale_tools
+from tacit.hosts.openclaw.workspace import SOUL, AgentWorkspace, propose_as_is
 from tacit.terminal import output
 from tacit.terminal.arguments import utf8_argument
 
@@ -54,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _sources(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
-    results = wisdom.read_sources(workspace, options.source)
+    results = drafts.read_sources(workspace, options.source)
     if options.json:
         output.dump(
             [
@@ -81,7 +79,7 @@ def _warn_of_missing(results: Sequence[Found]) -> None:
 def _draft(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
     if options.as_is:
         return reviewing.print_proposal(workspace, propose_as_is(workspace, WISDOM), options)
-    draft = wisdom.draft(workspace, options.source)
+    draft = drafts.draft_wisdom(workspace, options.source)
     if options.json:
         return reviewing.print_proposal(
             workspace, draft.proposed, options, how=draft.compressed.how, covers=draft.compressed.covers
@@ -95,7 +93,7 @@ def _draft(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
 
 
 def _check(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
-    problems = wisdom.check(workspace)
+    problems = drafts.check_wisdom(workspace)
     errors = sum(problem.level == "error" for problem in problems)
     if options.json:
         output.dump([asdict(problem) for problem in problems])
@@ -108,7 +106,7 @@ def _check(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
 
 
 def _due(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
-    status = wisdom.check_due(workspace)
+    status = drafts.check_due(workspace)
     if options.json:
         output.dump(status._asdict())
     else:

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 from tacit.condense import model_answers
 from tacit.errors import StoreError
-from tacit.hosts.openclaw.wisdom.similarity import stems
 from tacit.learn.extractors.lines import spoken_turns, strip_quoted
 from tacit.learn.model import Change, ChangeKind, Heard, Said, Source, Trust, is_trusted, lowest
 from tacit.learn.note_lines import apply_changes
@@ -34,6 +33,7 @@ from tacit.markdown.items import read_items
 from tacit.provenance import comment
 from tacit.text.questions import is_question
 from tacit.text.sentences import split_sentences
+from tacit.text.stem import stems
 
 LABEL = "day/1"
 SECTION = "Summary"

@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from tacit.hosts.openclaw.wisdom.similarity import stems
 from tacit.privacy.delimiters import choose_delimiter, to_one_line, wrap_fenced
+from tacit.text.stem import stems
 
 MAX_QUESTION_CHARS = 8_000  # of lines in one question
 MAX_TEXT_CHARS = 300  # characters of a line

@@ -93,3 +93,35 @@ def _strip_suffix(word: str) -> str:
 
 EVERYDAY_FORMS = frozenset(form for word in _EVERYDAY.split() for form in stem_token(word))
 EVERYDAY_FORMS |= frozenset(_EVERYDAY_PAIRS.split())
+
+# For comparing short statements as sets of words. Cruder than `stem_token`; the thresholds for lessons and
+# for daily notes were measured with it.
+_CONTENT_WORD = re.compile(r"[^\W\d_]{3,}")
+_ENDING = re.compile(r"(?<=...)(?:ings?|ers?|ed|s|ly)\Z")
+# In every second lesson, so they do not tell lessons apart.
+_LESSON_WORDS = frozenset(
+    {
+        "always", "never", "before", "after", "make", "made", "use", "using", "used", "need", "needs",
+        "first", "again", "every", "still", "even", "only", "instead", "because", "until", "unless",
+        "immer", "nie", "nur", "vor", "nach", "erst",
+    }
+)  # fmt: skip
+
+
+@lru_cache(4096)
+def stems(text: str) -> frozenset[str]:
+    """The distinctive words without their endings; pairs of characters in scripts without word spaces."""
+    folded = words.fold(text)
+    content = {
+        _ENDING.sub("", word).removesuffix("e")
+        for word in _CONTENT_WORD.findall(folded)
+        if is_distinctive(word)
+    }
+    pairs = {
+        run[start : start + 2] for run in words.UNSPACED_RUN.findall(folded) for start in range(len(run) - 1)
+    }
+    return frozenset(content | pairs)
+
+
+def is_distinctive(word: str) -> bool:
+    return word not in STOPWORDS and word not in _LESSON_WORDS

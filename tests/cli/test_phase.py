@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from tacit.app import open_home, open_workspace
-from tacit.hosts.openclaw.phases import backups, entering
-from tacit.hosts.openclaw.phases.migration import Migration
-from tacit.hosts.openclaw.workspace import ARTEFACTS, review
-from tacit.hosts.openclaw.workspace.shorter import compact_tools, shorten_soul
-from tacit.hosts.openclaw.workspace.wisdom import draft
+from tacit.hosts.openclaw import phase_steps, phases
+from tacit.hosts.openclaw.drafts import compact_tools, draft_wisdom, shorten_soul
+from tacit.hosts.openclaw.phases import Migration
+from tacit.hosts.openclaw.workspace import ARTEFACTS, approve_draft, promote_draft
 from tests.conftest import Ran, Tacit
 from tests.e2e import grown
 
@@ -45,13 +44,13 @@ def prepared(phase: Phase, tacit: Tacit, workspace: Path) -> Migration:
     """In phase 0a, with everything approved."""
     place = open_workspace(tacit.home, str(workspace))
     migration = Migration(place, open_home(tacit.home, recover=False), None, {})
-    backups.take(place)
-    draft(place)
-    review.approve(place, ARTEFACTS["wisdom"], "Ines")
+    phases.take_backups(place)
+    draft_wisdom(place)
+    approve_draft(place, ARTEFACTS["wisdom"], "Ines")
     compact_tools(place)
     shorten_soul(place)
     for name in ("soul", "tools", "agents"):
-        review.approve(place, ARTEFACTS[name], "Ines")
+        approve_draft(place, ARTEFACTS[name], "Ines")
     migration.note("entered", "0a")
     return migration
 
@@ -85,7 +84,7 @@ def test_what_is_missing_is_listed_with_what_helps(phase: Phase, prepared: Migra
 def test_drafts_whose_promotion_was_cut_short_are_promoted_by_the_next_try(
     phase: Phase, prepared: Migration, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, count = review.promote, 0
+    real, count = promote_draft, 0
 
     def cut(*given: object) -> object:
         nonlocal count
@@ -95,9 +94,9 @@ def test_drafts_whose_promotion_was_cut_short_are_promoted_by_the_next_try(
         return real(*given)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(review, "promote", cut)
+        patch.setattr(phase_steps, "promote_draft", cut)
         with pytest.raises(KeyboardInterrupt):
-            entering.enter(entering.PhaseEntry(prepared, "Ines", lambda _: None), "0b")
+            phase_steps.enter(phase_steps.PhaseEntry(prepared, "Ines", lambda _: None), "0b")
     assert "0b, and cut short" in phase("status").stdout
     ran = phase("next", "--by", "Ines")
     assert ran.code == 0, ran.stderr
@@ -112,7 +111,7 @@ def test_drafts_whose_promotion_was_cut_short_are_promoted_by_the_next_try(
 def test_a_dry_run_changes_nothing_and_what_it_refuses_is_told(
     phase: Phase, prepared: Migration, workspace: Path
 ) -> None:
-    entering.enter(entering.PhaseEntry(prepared, "Ines", lambda _: None), "0b")
+    phase_steps.enter(phase_steps.PhaseEntry(prepared, "Ines", lambda _: None), "0b")
     soul = workspace / "SOUL.md"
     soul.write_text(soul.read_text() + "\nMine.\n")
     before = soul.read_bytes()

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from tacit.app import open_home, utc_now
 from tacit.cli.openclaw.options import add_host_options
-from tacit.hosts.openclaw import baseline, bootstrap_files, locate
-from tacit.hosts.openclaw.baseline import SessionReport
-from tacit.hosts.openclaw.cost_comparison import ComparisonRow
+from tacit.hosts.openclaw import baseline, bootstrap_files
+from tacit.hosts.openclaw.baseline import ComparisonRow, SessionReport
+from tacit.hosts.openclaw.host import OpenClawHost, find_host, find_workspaces
 from tacit.memory import Memory
 from tacit.terminal import output
 from tacit.terminal.arguments import add_json_option
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     memory = open_home(options.home, recover=False)
     if options.compare:
         return _compare(memory, options)
-    host = locate.find_host(os.environ, options.openclaw)
+    host = find_host(os.environ, options.openclaw)
     workspace = _workspace(options, host)
     reports, file = baseline.capture(host, memory, workspace, utc_now().astimezone(), ask=options.turn)
     if options.json:
@@ -48,10 +48,10 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _workspace(options: argparse.Namespace, host: locate.OpenClawHost | None) -> Path:
+def _workspace(options: argparse.Namespace, host: OpenClawHost | None) -> Path:
     if options.workspace or host is None:
         return Path(os.path.abspath(os.path.expanduser(options.workspace)))
-    return next(iter(locate.find_workspaces(host).values()))
+    return next(iter(find_workspaces(host).values()))
 
 
 def _report_json(report: SessionReport) -> dict[str, object]:
@@ -69,7 +69,7 @@ def _print(reports: Sequence[SessionReport]) -> None:
 
 
 def _compare(memory: Memory, options: argparse.Namespace) -> int:
-    host = None if options.workspace else locate.find_host(os.environ, options.openclaw)
+    host = None if options.workspace else find_host(os.environ, options.openclaw)
     limits = bootstrap_files.read_limits(host.tree) if host else bootstrap_files.BootstrapLimits()
     rows = baseline.compare_rows(memory, _workspace(options, host), limits)
     if options.json:

@@ -11,9 +11,8 @@ import argparse
 
 from tacit.cli import reviewing
 from tacit.cli.reviewing import open_from_options
-from tacit.hosts.openclaw.workspace import ARTEFACTS
-from tacit.hosts.openclaw.workspace.review import propose_as_is
-from tacit.hosts.openclaw.workspace.shorter import check_stale_tools, compact_tools
+from tacit.hosts.openclaw.drafts import check_stale_tools, compact_tools
+from tacit.hosts.openclaw.workspace import ARTEFACTS, propose_as_is
 from tacit.terminal import output
 
 

@@ -11,10 +11,9 @@ import argparse
 
 from tacit.cli import reviewing
 from tacit.cli.reviewing import open_from_options
+from tacit.hosts.openclaw.drafts import shorten_soul
 from tacit.hosts.openclaw.soul import SoulProposal, describe_method
-from tacit.hosts.openclaw.workspace import ARTEFACTS
-from tacit.hosts.openclaw.workspace.review import propose_as_is
-from tacit.hosts.openclaw.workspace.shorter import shorten_soul
+from tacit.hosts.openclaw.workspace import ARTEFACTS, propose_as_is
 from tacit.terminal import output
 
 

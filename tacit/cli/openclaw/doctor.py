@@ -16,9 +16,9 @@ from tacit.cli.openclaw.options import add_host_options
 from tacit.diagnostics import Problem
 from tacit.errors import HostError
 from tacit.home.doctor import CheckResult
-from tacit.hosts.openclaw import locate, probe
+from tacit.hosts.openclaw import probe
 from tacit.hosts.openclaw.doctor import checks
-from tacit.hosts.openclaw.locate import OpenClawHost
+from tacit.hosts.openclaw.host import OpenClawHost, find_host
 from tacit.memory import Memory
 from tacit.terminal.arguments import add_json_option, add_quiet_option
 from tacit.terminal.checks import exit_code, print_checks
@@ -33,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     memory = open_home(options.home, recover=False)
-    host = locate.find_host(os.environ, options.openclaw)
+    host = find_host(os.environ, options.openclaw)
     results = list(checks(host, memory.home, memory.config))
     if options.probe:
         results += _probe(host, memory)

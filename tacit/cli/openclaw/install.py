@@ -20,12 +20,11 @@ from tacit.app import utc_now
 from tacit.cli.openclaw.options import add_host_options, confirm
 from tacit.errors import HostError
 from tacit.home.layout import Home, find_home
-from tacit.hosts.openclaw import locate as find
 from tacit.hosts.openclaw import packaged
+from tacit.hosts.openclaw.doctor import is_daemon_up
+from tacit.hosts.openclaw.host import OpenClawHost, find_host
 from tacit.hosts.openclaw.install import install, prepare
 from tacit.hosts.openclaw.install_plan import InstallPlan
-from tacit.hosts.openclaw.locate import OpenClawHost
-from tacit.hosts.openclaw.state import is_daemon_up
 from tacit.terminal import output
 
 _GATEWAY_TIMEOUT_S = 30.0
@@ -40,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     home = find_home(options.home, os.environ)
-    host = find.find_host(os.environ, options.openclaw)
+    host = find_host(os.environ, options.openclaw)
     plan = prepare(host, home, sys.executable, hooks_only=options.hooks_only)
     if plan.is_empty:
         output.say("Nothing to do: all is installed and set.")

@@ -11,7 +11,7 @@ import argparse
 
 from tacit.cli import reviewing
 from tacit.cli.reviewing import open_from_options
-from tacit.hosts.openclaw.workspace.shorter import summarise_memory
+from tacit.hosts.openclaw.drafts import summarise_memory
 from tacit.terminal import output
 
 

@@ -22,12 +22,10 @@ from tacit.app import open_home
 from tacit.cli import reviewing
 from tacit.cli.reviewing import open_from_options
 from tacit.errors import HostError, UsageError
-from tacit.hosts.openclaw import locate
-from tacit.hosts.openclaw.phases import conditions, entering, report, rollback
-from tacit.hosts.openclaw.phases.conditions import Condition
-from tacit.hosts.openclaw.phases.criteria import NAMES, Criterion
-from tacit.hosts.openclaw.phases.migration import Migration
-from tacit.hosts.openclaw.phases.stages import ABOUT, DONE, NONE, ORDER
+from tacit.hosts.openclaw import phase_conditions, phase_report, phase_steps
+from tacit.hosts.openclaw.host import find_host
+from tacit.hosts.openclaw.phase_conditions import NAMES, Condition, Criterion
+from tacit.hosts.openclaw.phases import ABOUT, DONE, NONE, ORDER, Migration
 from tacit.terminal import output
 from tacit.terminal.arguments import utf8_argument
 
@@ -79,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
 def _migration(options: argparse.Namespace) -> Migration:
     memory = open_home(options.home, recover=False)
     try:
-        host = locate.find_host(os.environ, options.openclaw)
+        host = find_host(os.environ, options.openclaw)
     except HostError:
         if options.openclaw:
             raise
@@ -92,7 +90,7 @@ def _migration(options: argparse.Namespace) -> Migration:
 
 def _status(options: argparse.Namespace) -> int:
     migration = _migration(options)
-    checks = _list_conditions(migration, report.last_results(migration))
+    checks = _list_conditions(migration, phase_report.last_results(migration))
     now = migration.standing
     if options.json:
         output.dump(_status_json(migration, checks))
@@ -115,7 +113,7 @@ def _status(options: argparse.Namespace) -> int:
 def _list_conditions(migration: Migration, checked: Mapping[str, Criterion]) -> list[Condition]:
     if migration.standing.phase in (NONE, DONE):
         return []
-    return list(conditions.conditions(migration, migration.place.now(), checked))
+    return list(phase_conditions.conditions(migration, migration.place.now(), checked))
 
 
 def _status_json(migration: Migration, checks: Iterable[Condition]) -> dict[str, object]:
@@ -151,15 +149,15 @@ def _enter_next(options: argparse.Namespace) -> int:
     # Phase 0b itself breaks the condition that nothing live was changed, so it resumes without a check.
     if now.entering != "0b":
         checked = (
-            {criterion.name: criterion for criterion in report.run_checks(migration)}
-            if conditions.due_criteria(now.phase)
+            {criterion.name: criterion for criterion in phase_report.run_checks(migration)}
+            if phase_conditions.due_criteria(now.phase)
             else {}
         )
         unmet = [condition for condition in _list_conditions(migration, checked) if not condition.holds]
         if unmet:
             return _refuse(migration, unmet, options)
     say = (lambda _: None) if options.json else output.say
-    entering.enter(entering.PhaseEntry(migration, options.by, say), now.next)
+    phase_steps.enter(phase_steps.PhaseEntry(migration, options.by, say), now.next)
     return _say_result(migration, options, f"Phase {now.next}: {ABOUT[now.next]}.")
 
 
@@ -197,13 +195,13 @@ def _say_result(migration: Migration, options: argparse.Namespace, text: str) ->
 def _check(options: argparse.Namespace) -> int:
     migration = _migration(options)
     if options.ask:
-        report.ask_open_questions(migration, (lambda _: None) if options.json else output.say)
-    criteria = report.run_checks(migration)
+        phase_report.ask_open_questions(migration, (lambda _: None) if options.json else output.say)
+    criteria = phase_report.run_checks(migration)
     if options.json:
         output.dump([criterion._asdict() for criterion in criteria])
     else:
         _say_criteria(criteria)
-        output.say(f"\nKept in {migration.place.root / report.REPORT_FILE}")
+        output.say(f"\nKept in {migration.place.root / phase_report.REPORT_FILE}")
     return 1 if any(criterion.verdict == "FAIL" for criterion in criteria) else 0
 
 
@@ -240,15 +238,15 @@ def _rollback(options: argparse.Namespace) -> int:
     )
     if phase == NONE:
         raise UsageError("No migration was begun, so there is nothing to take back.")
-    plan = rollback.plan(migration, phase, force=options.force)
+    plan = phase_steps.plan(migration, phase, force=options.force)
     if options.dry_run:
         return _say_rollback(plan, options, "Would go back to", ())
-    backups = rollback.apply(migration, plan, options.by, force=options.force)
+    backups = phase_steps.apply(migration, plan, options.by, force=options.force)
     return _say_rollback(plan, options, "Went back to", backups)
 
 
 def _say_rollback(
-    plan: rollback.RollbackPlan, options: argparse.Namespace, headline: str, backups: Iterable[str]
+    plan: phase_steps.RollbackPlan, options: argparse.Namespace, headline: str, backups: Iterable[str]
 ) -> int:
     if options.json:
         output.dump({**plan._asdict(), "kept": list(backups), "dry_run": options.dry_run})

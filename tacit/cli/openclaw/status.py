@@ -10,9 +10,9 @@ from dataclasses import asdict
 from tacit.app import load_config, utc_now
 from tacit.cli.openclaw.options import add_host_options
 from tacit.home.layout import find_home
-from tacit.hosts.openclaw import locate as find
-from tacit.hosts.openclaw import packaged, state
-from tacit.hosts.openclaw.state import HostState
+from tacit.hosts.openclaw import doctor, packaged
+from tacit.hosts.openclaw.doctor import HostState
+from tacit.hosts.openclaw.host import find_host
 from tacit.terminal import output
 from tacit.terminal.arguments import add_json_option
 
@@ -24,8 +24,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     home = find_home(options.home, os.environ).require()
-    host = find.find_host(os.environ, options.openclaw)
-    current = state.inspect_host(host, home, load_config(home).config, utc_now().astimezone())
+    host = find_host(os.environ, options.openclaw)
+    current = doctor.inspect_host(host, home, load_config(home).config, utc_now().astimezone())
     if options.json:
         last = asdict(current.last_turn) if current.last_turn else None
         output.dump({**current._asdict(), "last_turn": last, "home": str(home.root)})

@@ -12,7 +12,7 @@ import os
 
 from tacit.cli.openclaw.options import add_host_options, confirm
 from tacit.home.layout import find_home
-from tacit.hosts.openclaw import locate as find
+from tacit.hosts.openclaw.host import find_host
 from tacit.hosts.openclaw.install import is_installed, uninstall
 from tacit.terminal import output
 
@@ -24,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     home = find_home(options.home, os.environ)
-    host = find.find_host(os.environ, options.openclaw)
+    host = find_host(os.environ, options.openclaw)
     if not is_installed(host):
         output.say("Nothing to do: there is nothing of tacit's in this OpenClaw.")
         return 0

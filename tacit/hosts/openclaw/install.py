@@ -22,8 +22,10 @@ from tacit.config.editing import add_items
 from tacit.errors import ConfigError, HostError
 from tacit.home import files
 from tacit.home.layout import CONFIG, Home
-from tacit.hosts.openclaw import baseline, packaged, settings, uninstall_plan
+from tacit.hosts.openclaw import baseline, install_plan, packaged, settings
 from tacit.hosts.openclaw import manifest as record
+from tacit.hosts.openclaw.doctor import is_attached
+from tacit.hosts.openclaw.host import OpenClawHost, find_workspaces, reload_host
 from tacit.hosts.openclaw.install_plan import (
     InstallPlan,
     SettingChange,
@@ -32,9 +34,7 @@ from tacit.hosts.openclaw.install_plan import (
     hook_keys,
     plugin_keys,
 )
-from tacit.hosts.openclaw.locate import OpenClawHost, find_workspaces, reload_host
 from tacit.hosts.openclaw.manifest import InstallManifest
-from tacit.hosts.openclaw.state import is_attached
 from tacit.version import VERSION
 
 Say = Callable[[str], None]
@@ -211,7 +211,7 @@ class UninstallResult(NamedTuple):
 def is_installed(host: OpenClawHost) -> bool:
     return (
         host.plugin.exists()
-        or any(uninstall_plan.find_leftovers(host.tree))
+        or any(install_plan.find_leftovers(host.tree))
         or any((host.hooks / name).exists() for name in settings.HOOKS)
     )
 
@@ -251,13 +251,13 @@ def _restore_config(host: OpenClawHost, home: Home, manifest: InstallManifest | 
         return ""
     before = record.read_backup(home, manifest.config_backup) if manifest else None
     keys: tuple[SettingChange, ...] = manifest.keys if manifest else ()
-    if before is not None and manifest is not None and uninstall_plan.is_unchanged(before, host.data, keys):
+    if before is not None and manifest is not None and install_plan.is_unchanged(before, host.data, keys):
         if before != host.data:
             files.replace(host.config, before, manifest.config_mode)
         return f"{host.config} is as it was before, byte for byte."
     changes_back = build_patch(
-        dict(uninstall_plan.settings_to_revert(host.tree, keys))
-        | dict.fromkeys(uninstall_plan.find_leftovers(host.tree))
+        dict(install_plan.settings_to_revert(host.tree, keys))
+        | dict.fromkeys(install_plan.find_leftovers(host.tree))
     )
     if changes_back:
         host.openclaw().require("config", "patch", "--stdin", given=json.dumps(changes_back))

@@ -1,8 +1,8 @@
 """Proves that hooks fire, with two turns of the real host.
 
 The first runs on the host as it is configured and calls its model once: the daemon's records show which hooks
-fired. The second runs in a temporary setup of the same version, with a model of tacit's own, and tests how
-the list of files behaves; it touches nothing of the owner's.
+fired. The second runs in a temporary setup of the same version, with a model of tacit's own that answers one
+word, and tests how the list of files behaves; it touches nothing of the owner's.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,13 +22,73 @@ from tacit.context import receipts
 from tacit.diagnostics import Problem
 from tacit.errors import HostError
 from tacit.home.doctor import CheckResult
-from tacit.hosts.openclaw import packaged, probe_model, settings
+from tacit.hosts.openclaw import packaged, settings
 from tacit.hosts.openclaw.baseline import OWN_SESSION_KEYS
 from tacit.hosts.openclaw.bootstrap_files import NAMES
-from tacit.hosts.openclaw.host_command import Command
-from tacit.hosts.openclaw.locate import OpenClawHost
-from tacit.hosts.openclaw.state import is_daemon_up
+from tacit.hosts.openclaw.doctor import is_daemon_up
+from tacit.hosts.openclaw.host import Command, OpenClawHost
 from tacit.memory import Memory
+
+_ANSWER = "ok"
+
+
+class ProbeModel(NamedTuple):
+    url: str
+    asked: list[dict[str, Any]]  # bodies of the requests, in the form of OpenAI's chat completions
+
+
+@contextmanager
+def serve_model() -> Iterator[ProbeModel]:
+    requests: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *shown: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            self._answer(json.dumps({"object": "list", "data": [{"id": "probe", "object": "model"}]}))
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
+            requests.append(body)
+            self._answer(*_render_completion(bool(body.get("stream"))))
+
+        def _answer(self, text: str, kind: str = "application/json") -> None:
+            self.send_response(200)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(text)))
+            self.end_headers()
+            with suppress(OSError):  # the client has disconnected
+                self.wfile.write(text.encode())
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield ProbeModel(f"http://127.0.0.1:{server.server_port}/v1", requests)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def _render_completion(stream: bool) -> tuple[str, str]:
+    head = {"id": "probe", "created": 0, "model": "probe"}
+    message = {"role": "assistant", "content": _ANSWER}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    if not stream:
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        whole = {**head, "object": "chat.completion", "choices": [choice], "usage": usage}
+        return json.dumps(whole), "application/json"
+    chunk = {**head, "object": "chat.completion.chunk"}
+    parts = (
+        {**chunk, "choices": [{"index": 0, "delta": message, "finish_reason": None}]},
+        {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": usage},
+    )
+    lines = [f"data: {json.dumps(part)}\n\n" for part in parts]
+    return "".join((*lines, "data: [DONE]\n\n")), "text/event-stream"
+
 
 PROBE_SESSION_KEY = OWN_SESSION_KEYS[1]
 _SOUL = "# Soul\n\nA probe.\n"
@@ -104,7 +167,7 @@ class ProbeResult(NamedTuple):
 
 
 def observe_file_list(command: Command, environ: Mapping[str, str]) -> ProbeResult:
-    with tempfile.TemporaryDirectory(prefix="tacit-probe-") as name, probe_model.serve_model() as model:
+    with tempfile.TemporaryDirectory(prefix="tacit-probe-") as name, serve_model() as model:
         folder = Path(name).resolve()
         out = folder / "seen.json"
         _write_setup(folder, model.url, out)

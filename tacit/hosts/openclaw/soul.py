@@ -13,23 +13,24 @@ from datetime import date
 from typing import Literal, NamedTuple
 
 from tacit.diagnostics import Problem
-from tacit.hosts.openclaw.wisdom.lint import MAX_SOUL_TOKENS, soul_problems
-from tacit.hosts.openclaw.wisdom.section import (
+from tacit.hosts.openclaw.wisdom_section import (
     LEVEL,
     MANDATORY,
+    MAX_SOUL_TOKENS,
     TITLE,
     WisdomEntry,
     is_mandatory,
     parse,
     render,
+    soul_problems,
 )
-from tacit.hosts.openclaw.wisdom.similarity import stems
 from tacit.llm.chat import Chat, ChatError
 from tacit.markdown.lines import scan
 from tacit.markdown.sections import Section, find_sections, replace_section, split_sections
 from tacit.review.reviewer_notes import add_reviewer_notes
 from tacit.text import tokens
 from tacit.text.sentences import split_sentences
+from tacit.text.stem import stems
 from tacit.text.words import fold
 
 Role = Literal[

@@ -11,8 +11,8 @@ from tacit.context import receipts
 from tacit.context.model import Receipt
 from tacit.errors import UsageError
 from tacit.hosts.openclaw import baseline, bootstrap_files
+from tacit.hosts.openclaw.baseline import DefaultContext, compare_costs, gather_turns
 from tacit.hosts.openclaw.bootstrap_files import BootstrapLimits, LoadedFile, simulate_load
-from tacit.hosts.openclaw.cost_comparison import DefaultContext, compare_costs, gather_turns
 from tacit.memory import Memory
 from tacit.text import tokens
 from tests.e2e.grown import grow

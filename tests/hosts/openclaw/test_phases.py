@@ -13,28 +13,37 @@ import pytest
 
 from tacit.app import open_home, open_workspace, set_inject_files
 from tacit.errors import DraftRefused, HostError, UsageError
-from tacit.hosts.openclaw import baseline, install_plan, locate, packaged
+from tacit.hosts.openclaw import (
+    baseline,
+    install_plan,
+    packaged,
+    phase_conditions,
+    phase_questions,
+    phase_report,
+    phase_steps,
+    phases,
+)
 from tacit.hosts.openclaw.baseline import SessionReport
 from tacit.hosts.openclaw.bootstrap_files import LoadedFile
-from tacit.hosts.openclaw.phases import (
-    backups,
-    conditions,
-    criteria,
-    entering,
-    prompts,
-    report,
-    rollback,
-    stages,
-)
-from tacit.hosts.openclaw.phases.conditions import Condition
-from tacit.hosts.openclaw.phases.entering import PhaseEntry
-from tacit.hosts.openclaw.phases.migration import EVIDENCE, Migration
-from tacit.hosts.openclaw.phases.stages import EvidenceLine
+from tacit.hosts.openclaw.drafts import compact_tools, draft_wisdom, shorten_soul
+from tacit.hosts.openclaw.host import find_host
+from tacit.hosts.openclaw.phase_conditions import NAMES, Condition, Criterion, parse_verdict
+from tacit.hosts.openclaw.phase_report import last_results
+from tacit.hosts.openclaw.phase_steps import PhaseEntry
+from tacit.hosts.openclaw.phases import EVIDENCE, EvidenceLine, Migration
 from tacit.hosts.openclaw.soul import INSTRUCTIONS, has_instruction, with_instruction, without_instruction
-from tacit.hosts.openclaw.workspace import ARTEFACTS, review
-from tacit.hosts.openclaw.workspace.layout import AGENTS, COMPACT, FOLDER, MEMORY, SOUL, TOOLS, AgentWorkspace
-from tacit.hosts.openclaw.workspace.shorter import compact_tools, shorten_soul
-from tacit.hosts.openclaw.workspace.wisdom import draft
+from tacit.hosts.openclaw.workspace import (
+    AGENTS,
+    ARTEFACTS,
+    COMPACT,
+    FOLDER,
+    MEMORY,
+    SOUL,
+    TOOLS,
+    AgentWorkspace,
+    approve_draft,
+    promote_draft,
+)
 from tests.conftest import Tacit
 from tests.e2e import grown
 
@@ -66,19 +75,19 @@ def migration(tacit: Tacit, tmp_path: Path, clock: Clock) -> Migration:
     return Migration(place, open_home(tacit.home, recover=False), None, {})
 
 
-def began(migration: Migration, *phases: str) -> None:
+def began(migration: Migration, *entered: str) -> None:
     """As if these had been entered, with their backups and drafts."""
-    if "0a" in phases:
-        backups.take(migration.place)
-        draft(migration.place)
-        review.approve(migration.place, ARTEFACTS["wisdom"], "Ines")
+    if "0a" in entered:
+        phases.take_backups(migration.place)
+        draft_wisdom(migration.place)
+        approve_draft(migration.place, ARTEFACTS["wisdom"], "Ines")
         compact_tools(migration.place)
         shorten_soul(migration.place)
         for name in ("soul", "tools", "agents"):
-            review.approve(migration.place, ARTEFACTS[name], "Ines")
-    for phase in phases:
+            approve_draft(migration.place, ARTEFACTS[name], "Ines")
+    for phase in entered:
         if phase == "0b":
-            entering.enter(PhaseEntry(migration, "Ines", lambda _: None), "0b")
+            phase_steps.enter(PhaseEntry(migration, "Ines", lambda _: None), "0b")
         else:
             migration.note("entered", phase)
 
@@ -89,37 +98,37 @@ def texts(migration: Migration) -> dict[str, bytes]:
 
 
 def unmet(migration: Migration) -> dict[str, Condition]:
-    found = conditions.conditions(migration, migration.place.now(), report.last_results(migration))
+    found = phase_conditions.conditions(migration, migration.place.now(), last_results(migration))
     return {one.what: one for one in found if not one.holds}
 
 
 # ---------------------------------------------------------------- where it stands
 
 
-def line(hours: int, what: stages.EvidenceKind, phase: str) -> EvidenceLine:
+def line(hours: int, what: phases.EvidenceKind, phase: str) -> EvidenceLine:
     return EvidenceLine((NOW + timedelta(hours=hours)).isoformat(), what, phase)
 
 
 def test_where_a_migration_stands_follows_from_the_record_alone() -> None:
     lines = [line(0, "entering", "0a"), line(0, "entered", "0a"), line(1, "entering", "0b")]
-    assert stages.find_standing([]) == ("none", "", "", "")
-    assert stages.find_standing(lines)[::3] == ("0a", "0b")
+    assert phases.find_standing([]) == ("none", "", "", "")
+    assert phases.find_standing(lines)[::3] == ("0a", "0b")
     lines += [line(2, "entered", "0b"), line(3, "failed", "0b")]
-    assert stages.find_standing(lines) == ("0b", lines[3].at, lines[4].at, "")
-    assert stages.entered_at(lines, "0a") == lines[1].at
+    assert phases.find_standing(lines) == ("0b", lines[3].at, lines[4].at, "")
+    assert phases.entered_at(lines, "0a") == lines[1].at
     lines.append(line(4, "rolled back", "0a"))
-    assert stages.find_standing(lines).next == "0b"
-    assert stages.entered_at(lines, "0b") == ""  # it was taken back
+    assert phases.find_standing(lines).next == "0b"
+    assert phases.entered_at(lines, "0b") == ""  # it was taken back
 
 
 def test_a_phase_is_watched_from_its_last_change_or_trouble_on_and_the_third_for_a_week() -> None:
-    entered = stages.find_standing([line(0, "entered", "1")])
-    assert stages.held_until(entered, 48) == NOW + timedelta(hours=48)
-    assert stages.held_until(entered, 48, [line(5, "worked", "1").at]) == NOW + timedelta(hours=53)
-    failed = stages.find_standing([line(0, "entered", "1"), line(7, "failed", "1")])
-    assert stages.held_until(failed, 48) == NOW + timedelta(hours=55)
-    assert stages.held_until(stages.find_standing([line(0, "entered", "3")]), 48) == NOW + timedelta(days=7)
-    assert stages.held_until(stages.find_standing([line(0, "entered", "0a")]), 48) is None
+    entered = phases.find_standing([line(0, "entered", "1")])
+    assert phases.held_until(entered, 48) == NOW + timedelta(hours=48)
+    assert phases.held_until(entered, 48, [line(5, "worked", "1").at]) == NOW + timedelta(hours=53)
+    failed = phases.find_standing([line(0, "entered", "1"), line(7, "failed", "1")])
+    assert phases.held_until(failed, 48) == NOW + timedelta(hours=55)
+    assert phases.held_until(phases.find_standing([line(0, "entered", "3")]), 48) == NOW + timedelta(days=7)
+    assert phases.held_until(phases.find_standing([line(0, "entered", "0a")]), 48) is None
 
 
 def test_lines_that_nobody_can_read_are_passed_over(migration: Migration) -> None:
@@ -136,15 +145,15 @@ def test_lines_that_nobody_can_read_are_passed_over(migration: Migration) -> Non
 
 def test_backups_are_copies_with_a_manifest_and_never_written_over(migration: Migration) -> None:
     place, before = migration.place, texts(migration)
-    manifest = backups.take(place)
+    manifest = phases.take_backups(place)
     folder = place.root / FOLDER / "backups"
     assert {name: (folder / f"{name}.bak").read_bytes() for name in (SOUL, AGENTS, TOOLS)} == {
         name: before[name] for name in (SOUL, AGENTS, TOOLS)}  # fmt: skip
     assert json.loads((folder / "manifest.json").read_bytes())["hashes"]["MEMORY_SUMMARY.md"] is None
-    assert (backups.take(place), list(backups.find_damage(place, manifest))) == (manifest, [])
+    assert (phases.take_backups(place), list(phases.find_damage(place, manifest))) == (manifest, [])
     (place.root / SOUL).write_text("# Another soul\n")
-    later = backups.take(place)
-    assert backups.read_original(place, later, SOUL) == b"# Another soul\n"
+    later = phases.take_backups(place)
+    assert phases.read_original(place, later, SOUL) == b"# Another soul\n"
     aside = folder / "2026-11-18T120000"
     assert (aside / "SOUL.md.bak").read_bytes() == before[SOUL]
 
@@ -158,11 +167,11 @@ def test_a_damaged_backup_is_named_and_nothing_goes_on_without_it(migration: Mig
     assert "TOOLS.md.bak is gone" in found.evidence
     before = texts(migration)
     with pytest.raises(UsageError, match="The backups are not whole"):
-        entering.enter(PhaseEntry(migration, "Ines", lambda _: None), "0b")
+        phase_steps.enter(PhaseEntry(migration, "Ines", lambda _: None), "0b")
     assert texts(migration) == before
-    (migration.place.root / backups.MANIFEST).write_text("{")
+    (migration.place.root / phases.MANIFEST).write_text("{")
     with pytest.raises(UsageError, match="cannot be read"):
-        backups.load(migration.place)
+        phases.load_backups(migration.place)
 
 
 # ---------------------------------------------------------------- checkpoints
@@ -171,7 +180,7 @@ def test_a_damaged_backup_is_named_and_nothing_goes_on_without_it(migration: Mig
 def test_preparing_is_done_when_drafts_are_approved_and_nothing_live_changed(
     migration: Migration, tacit: Tacit
 ) -> None:
-    backups.take(migration.place)
+    phases.take_backups(migration.place)
     migration.note("entered", "0a")
     lacking = unmet(migration)
     assert "the baseline is the host's own report" in lacking
@@ -186,11 +195,11 @@ def test_preparing_is_done_when_drafts_are_approved_and_nothing_live_changed(
 
 
 def test_a_soul_draft_from_before_the_wisdom_was_approved_has_to_be_made_anew(migration: Migration) -> None:
-    backups.take(migration.place)
+    phases.take_backups(migration.place)
     migration.note("entered", "0a")
     shorten_soul(migration.place)
-    draft(migration.place)
-    review.approve(migration.place, ARTEFACTS["wisdom"], "Ines")
+    draft_wisdom(migration.place)
+    approve_draft(migration.place, ARTEFACTS["wisdom"], "Ines")
     what = f"the wisdom section is approved and in the draft for {SOUL}"
     assert "compress-soul" in unmet(migration)[what].todo
     shorten_soul(migration.place)
@@ -213,13 +222,13 @@ def test_a_phase_is_not_left_before_its_time_and_a_failure_begins_it_anew(
 
 def test_what_is_blocked_can_be_left_out_by_somebody_and_what_failed_cannot(migration: Migration) -> None:
     began(migration, "0a", "0b", "1")
-    checked = {one: criteria.Criterion(one, "about", "PASS", ("seen",)) for one in criteria.NAMES}
+    checked = {one: Criterion(one, "about", "PASS", ("seen",)) for one in NAMES}
     for verdict, holds in (("BLOCKED", True), ("FAIL", False)):
-        checked["AC-3"] = criteria.Criterion("AC-3", "about", criteria.parse_verdict(verdict), ("why",))
+        checked["AC-3"] = Criterion("AC-3", "about", parse_verdict(verdict), ("why",))
         migration.note("waived", "1", by="Ines", why="no such file", criterion="AC-3")
-        found = {one.what: one for one in conditions.conditions(migration, NOW, checked)}
+        found = {one.what: one for one in phase_conditions.conditions(migration, NOW, checked)}
         assert found["AC-3: about"].holds is holds
-    assert stages.find_waivers(migration.lines, "2") == {}
+    assert phases.find_waivers(migration.lines, "2") == {}
 
 
 def test_tools_must_be_loaded_by_no_rule_and_stay_where_they_are(migration: Migration, tacit: Tacit) -> None:
@@ -263,16 +272,16 @@ def test_a_missing_instruction_becomes_a_draft_that_an_owner_approves(migration:
     (place.root / SOUL).write_text("# Soul\n\nI am Jules.\n")
     began(migration, "0a")
     migration.note("entered", "2")
-    entering.enter(PhaseEntry(migration, "Ines", said.append), "3")
+    phase_steps.enter(PhaseEntry(migration, "Ines", said.append), "3")
     assert "approve lines --by NAME" in said[0]
     assert place.read(SOUL) == "# Soul\n\nI am Jules.\n"
     assert any(what.startswith("SOUL.md says: Let go of") for what in unmet(migration))
-    review.approve(place, ARTEFACTS["lines"], "Ines")
-    review.promote(place, ARTEFACTS["lines"], "Ines")
+    approve_draft(place, ARTEFACTS["lines"], "Ines")
+    promote_draft(place, ARTEFACTS["lines"], "Ines")
     assert not any(what.startswith("SOUL.md says") for what in unmet(migration))
     (place.root / ARTEFACTS["lines"].draft).write_text("# Other\n")
     with pytest.raises(DraftRefused, match="It lacks: I am Jules"):
-        review.approve(place, ARTEFACTS["lines"], "Ines")
+        approve_draft(place, ARTEFACTS["lines"], "Ines")
 
 
 # ---------------------------------------------------------------- going back
@@ -285,16 +294,16 @@ def test_the_whole_goes_back_byte_for_byte_and_removes_what_was_not_there(
     before = {name: (migration.place.root / name).read_bytes() for name in (SOUL, AGENTS, TOOLS, MEMORY)}
     began(migration, "0a", "0b", "1", "2", "3", "4", "done")
     assert (migration.place.root / COMPACT).exists()
-    back = rollback.plan(migration, "0a")
+    back = phase_steps.plan(migration, "0a")
     assert (back.to, back.restored, back.refused) == ("none", (SOUL, AGENTS, COMPACT), ())
-    rollback.apply(migration, back, "Ines")
+    phase_steps.apply(migration, back, "Ines")
     assert {name: (migration.place.root / name).read_bytes() for name in before} == before
     assert not (migration.place.root / COMPACT).exists()
     assert migration.files == "host"
     assert migration.standing.phase == "none"
     assert migration.place.standing(ARTEFACTS["soul"]).state != "promoted"
     with pytest.raises(UsageError, match="nothing to take back"):
-        rollback.plan(migration, "0a")
+        phase_steps.plan(migration, "0a")
 
 
 def test_newer_work_is_not_overwritten_and_a_plan_with_it_does_nothing(
@@ -304,14 +313,14 @@ def test_newer_work_is_not_overwritten_and_a_plan_with_it_does_nothing(
     soul = migration.place.root / SOUL
     soul.write_text(soul.read_text() + "\nMy own line.\n")
     before = texts(migration)
-    back = rollback.plan(migration, "0a")
+    back = phase_steps.plan(migration, "0a")
     assert "SOUL.md was changed by somebody" in back.refused[0]
     with pytest.raises(DraftRefused, match="newer work would be lost"):
-        rollback.apply(migration, back, "Ines")
+        phase_steps.apply(migration, back, "Ines")
     assert texts(migration) == before
     assert (migration.files, migration.standing.phase) == ("rules", "2")
-    forced = rollback.plan(migration, "0a", force=True)
-    kept = rollback.apply(migration, forced, "Ines", force=True)
+    forced = phase_steps.plan(migration, "0a", force=True)
+    kept = phase_steps.apply(migration, forced, "Ines", force=True)
     assert soul.read_text() == grown.SOUL
     assert any("My own line." in (migration.place.root / one).read_text() for one in kept)
 
@@ -320,9 +329,9 @@ def test_a_file_that_only_its_owner_changed_stays_as_it_is(migration: Migration)
     began(migration, "0a", "0b")
     (migration.place.root / TOOLS).write_text("# Tools of mine\n")
     (migration.place.root / "MEMORY_SUMMARY.md").write_text("# Mine\n")
-    back = rollback.plan(migration, "0a")
+    back = phase_steps.plan(migration, "0a")
     assert back.refused == ()
-    rollback.apply(migration, back, "")
+    phase_steps.apply(migration, back, "")
     assert migration.place.read(TOOLS) == "# Tools of mine\n"
     assert migration.place.read("MEMORY_SUMMARY.md") == "# Mine\n"
 
@@ -331,8 +340,8 @@ def test_each_phase_is_taken_back_by_itself(migration: Migration, tacit: Tacit) 
     began(migration, "0a", "0b", "1", "2", "3", "4")
     seen = []
     for phase in ("4", "3", "2", "1", "0b"):
-        back = rollback.plan(migration, phase)
-        rollback.apply(migration, back, "Ines")
+        back = phase_steps.plan(migration, phase)
+        phase_steps.apply(migration, back, "Ines")
         seen.append((back.to, back.cut, back.files, back.restored))
     assert seen == [
         ("3", ("tools",), None, ()),
@@ -343,14 +352,14 @@ def test_each_phase_is_taken_back_by_itself(migration: Migration, tacit: Tacit) 
     ]
     assert (migration.place.root / SOUL).read_text() == grown.SOUL
     with pytest.raises(UsageError, match="Phase 2 was not entered"):
-        rollback.plan(migration, "2")
+        phase_steps.plan(migration, "2")
 
 
 def test_an_instruction_in_other_words_is_left_to_its_author(migration: Migration) -> None:
     began(migration, "0a", "0b", "1", "2", "3", "4")
     soul = migration.place.root / SOUL
     soul.write_text(soul.read_text().replace(INSTRUCTIONS["tools"][0], "When in doubt, read TOOLS.md first."))
-    back = rollback.plan(migration, "4")
+    back = phase_steps.plan(migration, "4")
     assert (back.cut, "in other words" in back.left[0]) == ((), True)
 
 
@@ -358,7 +367,7 @@ def test_an_instruction_in_other_words_is_left_to_its_author(migration: Migratio
 
 
 def verdicts(migration: Migration) -> dict[str, tuple[str, str]]:
-    found = criteria.evaluate(criteria.observe(migration))
+    found = phase_conditions.evaluate(phase_conditions.observe(migration))
     return {one.name: (one.verdict, "\n".join(one.evidence)) for one in found}
 
 
@@ -394,15 +403,15 @@ def test_a_check_is_recorded_and_what_fails_begins_the_watch_anew(migration: Mig
     began(migration, "0a", "0b")
     (migration.place.root / "WISDOM.md").write_text("wise\n")
     clock.now += timedelta(hours=40)
-    report.run_checks(migration)
+    phase_report.run_checks(migration)
     assert migration.standing.trouble == clock.now.isoformat(timespec="seconds")
-    assert report.last_results(migration)["AC-7"].verdict == "FAIL"
-    written = (migration.place.root / report.REPORT_FILE).read_text()
+    assert last_results(migration)["AC-7"].verdict == "FAIL"
+    written = (migration.place.root / phase_report.REPORT_FILE).read_text()
     assert "## AC-7: FAIL" in written
     assert "WISDOM.md" in written
-    (migration.place.root / report.REPORT_FILE).write_text("mine")
-    report.run_checks(migration)
-    assert (migration.place.root / report.REPORT_FILE).read_text() == "mine"
+    (migration.place.root / phase_report.REPORT_FILE).write_text("mine")
+    phase_report.run_checks(migration)
+    assert (migration.place.root / phase_report.REPORT_FILE).read_text() == "mine"
 
 
 # ---------------------------------------------------------------- what the host reports
@@ -435,7 +444,7 @@ def second(migration: Migration, tacit: Tacit) -> Migration:
 
 
 def judged(migration: Migration, reports: Mapping[str, SessionReport]) -> dict[str, tuple[str, str]]:
-    found = criteria.evaluate(criteria.Observations(migration, reports, is_serving=True))
+    found = phase_conditions.evaluate(phase_conditions.Observations(migration, reports, is_serving=True))
     return {one.name: (one.verdict, "\n".join(one.evidence)) for one in found}
 
 
@@ -473,8 +482,8 @@ def test_a_kind_of_session_that_nobody_has_seen_blocks_and_no_more(second: Migra
 
 def test_which_criterion_a_session_tells_about_goes_by_its_rule(second: Migration) -> None:
     keys = {one.key: place for place, one in _RIGHT.items()}
-    assert {key: criteria.session_place(second, key) for key in keys} == keys
-    assert criteria.session_place(second, "agent:main:telegram:direct:222") == ""  # a stranger's
+    assert {key: phase_conditions.session_place(second, key) for key in keys} == keys
+    assert phase_conditions.session_place(second, "agent:main:telegram:direct:222") == ""  # a stranger's
 
 
 # ---------------------------------------------------------------- questions
@@ -491,20 +500,20 @@ def talk(migration: Migration, key: str, question: str, answer: str, read: str =
 
 def test_a_question_passes_by_what_reached_the_agent_and_what_it_said(second: Migration) -> None:
     direct, topic = "agent:main:telegram:direct:111", "agent:main:telegram:group:1:topic:7"
-    decided, shakedown, forge = prompts.MEMORY_QUESTIONS
+    decided, shakedown, forge = phase_questions.MEMORY_QUESTIONS
     talk(second, direct, decided, "A large remote one only for customer letters.", MEMORY)
     talk(second, direct, shakedown, "I do not know.", MEMORY)
     talk(second, direct, forge, "Forge was set up on 2026-08-20.")  # a guess: nothing reached it
     talk(second, topic, "What port does Mission Control run on?", "It has 3310.", TOOLS)
-    questions, kinds = criteria.memory_prompts(second), prompts.OWNER_SESSION_TYPES
-    results = prompts.find_results(second.memory, second.place, questions, kinds, "")
+    questions, kinds = phase_conditions.memory_prompts(second), phase_questions.OWNER_SESSION_TYPES
+    results = phase_questions.find_results(second.memory, second.place, questions, kinds, "")
     found = {result.prompt: result for result in results}
     assert {prompt: one.verdict for prompt, one in found.items()} == {
         decided: "PASS", shakedown: "FAIL", forge: "FAIL"}  # fmt: skip
     assert "the answer has nothing of it: “I do not know.”" in found[shakedown].told
     assert "no file with an answer reached the agent" in found[forge].told
-    asked = prompts.find_results(
-        second.memory, second.place, criteria.topic_prompts(second), ("forum_topic",), ""
+    asked = phase_questions.find_results(
+        second.memory, second.place, phase_conditions.topic_prompts(second), ("forum_topic",), ""
     )
     assert [one.verdict for one in asked] == ["BLOCKED", "PASS", "BLOCKED"]
     assert judged(second, _RIGHT)["AC-3"][0] == "FAIL"
@@ -514,7 +523,7 @@ def test_a_question_passes_by_what_reached_the_agent_and_what_it_said(second: Mi
 def test_asking_again_takes_the_place_of_an_answer_that_failed(second: Migration) -> None:
     direct = "agent:main:telegram:direct:111"
     for prompt, answer in zip(
-        prompts.MEMORY_QUESTIONS,
+        phase_questions.MEMORY_QUESTIONS,
         ("Customer letters go to the remote one.", "Fourteen of sixteen checks.", "Set up on 2026-08-20."),
         strict=True,
     ):
@@ -527,8 +536,8 @@ def test_an_owner_names_questions_of_his_own(second: Migration, tacit: Tacit) ->
     own = 'memory_prompts: ["When do the beds get water?"]\n  topic_prompts: ["Who waters the beds?"]'
     (tacit.home / "memory-config.yaml").write_text(f"{OPTIONS}  {own}\n")
     asked = replace(second, memory=open_home(tacit.home, recover=False))
-    assert criteria.memory_prompts(asked) == {"When do the beds get water?": (MEMORY,)}
-    assert criteria.topic_prompts(asked) == {"Who waters the beds?": prompts.ANY_FILE}
+    assert phase_conditions.memory_prompts(asked) == {"When do the beds get water?": (MEMORY,)}
+    assert phase_conditions.topic_prompts(asked) == {"Who waters the beds?": phase_questions.ANY_FILE}
 
 
 # ---------------------------------------------------------------- a host that is installed
@@ -546,7 +555,7 @@ def with_host(migration: Migration, folder: Path) -> Migration:
     (state / "openclaw.json").write_text(
         json.dumps({"gateway": {"port": 1}, **install_plan.build_patch(keys)})
     )
-    return replace(migration, host=locate.find_host({"HOME": str(folder), "PATH": ""}))
+    return replace(migration, host=find_host({"HOME": str(folder), "PATH": ""}))
 
 
 @pytest.mark.parametrize(("names", "files"), [(("SOUL", "MEMORY"), "without-memory"), (("SOUL",), "host")])
@@ -560,7 +569,7 @@ def test_memory_leaves_the_hosts_list_only_if_it_is_in_it(
     baseline.save_reports(migration.memory.home, [before], NOW.isoformat(), "2026.9.6")
     began(migration, "0a")
     said: list[str] = []
-    entering.enter(PhaseEntry(migration, "Ines", said.append), "1")
+    phase_steps.enter(PhaseEntry(migration, "Ines", said.append), "1")
     assert migration.files == files
     assert migration.place.standing(ARTEFACTS["lines"]).state == "waiting"  # the instruction, either way
     assert (f"The host does not load {MEMORY}" in said[0]) == (files == "host")
@@ -569,10 +578,10 @@ def test_memory_leaves_the_hosts_list_only_if_it_is_in_it(
 def test_the_first_phase_needs_tacit_in_the_host(migration: Migration, tmp_path: Path) -> None:
     began(migration, "0a", "0b")
     with pytest.raises(HostError, match="no OpenClaw on this machine"):
-        entering.enter(PhaseEntry(migration, "Ines", lambda _: None), "1")
+        phase_steps.enter(PhaseEntry(migration, "Ines", lambda _: None), "1")
     migration = with_host(migration, tmp_path / "person")
     assert migration.host is not None
     shutil.rmtree(migration.host.plugin)
     with pytest.raises(UsageError, match="tacit openclaw install"):
-        entering.enter(PhaseEntry(migration, "Ines", lambda _: None), "1")
+        phase_steps.enter(PhaseEntry(migration, "Ines", lambda _: None), "1")
     assert (migration.standing.phase, migration.standing.entering) == ("0b", "1")

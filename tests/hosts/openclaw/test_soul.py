@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from tacit.hosts.openclaw.memory_summary import summarize
+from tacit.hosts.openclaw.compact_files import summarize
 from tacit.hosts.openclaw.soul import (
     CHECKLIST_LINE,
     MEMORY_LINE,
@@ -18,7 +18,7 @@ from tacit.hosts.openclaw.soul import (
     find_problems,
     with_checklist,
 )
-from tacit.hosts.openclaw.wisdom.section import MANDATORY, WisdomEntry, parse, render
+from tacit.hosts.openclaw.wisdom_section import MANDATORY, WisdomEntry, parse, render
 from tacit.llm.registry import choose_chat
 from tacit.markdown.sections import find_sections
 from tacit.review.reviewer_notes import split_notes

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tacit.hosts.openclaw.tools import HEADERS, MAX_TOKENS, ToolRow, compact_text, find_problems
+from tacit.hosts.openclaw.compact_files import HEADERS, MAX_TOKENS, ToolRow, compact_text, find_problems
 from tacit.text import tokens
 from tests.workspaces import text
 

@@ -5,9 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tacit.hosts.openclaw.install_plan import SettingChange, build_patch, find_changes, hook_keys, plugin_keys
+from tacit.hosts.openclaw.install_plan import (
+    SettingChange,
+    build_patch,
+    find_changes,
+    find_leftovers,
+    hook_keys,
+    is_unchanged,
+    plugin_keys,
+    settings_to_revert,
+)
 from tacit.hosts.openclaw.settings import HOOKS, PLUGIN_KEY
-from tacit.hosts.openclaw.uninstall_plan import find_leftovers, is_unchanged, settings_to_revert
 
 BEFORE = b"// mine\n{ gateway: { port: 1 }, plugins: { allow: ['other'] }, }\n"
 ADDED: dict[str, Any] = {

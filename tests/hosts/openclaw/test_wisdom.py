@@ -8,8 +8,7 @@ from datetime import date
 import pytest
 
 from tacit.embeddings.static_table import open_bundled
-from tacit.hosts.openclaw.wisdom.compress import CompressedWisdom, compress
-from tacit.hosts.openclaw.wisdom.lessons import (
+from tacit.hosts.openclaw.lessons import (
     Kind,
     Lesson,
     LessonSource,
@@ -17,18 +16,26 @@ from tacit.hosts.openclaw.wisdom.lessons import (
     has_lesson_sections,
     read_lessons,
 )
-from tacit.hosts.openclaw.wisdom.lint import find_details, root_problems, section_problems, soul_problems
-from tacit.hosts.openclaw.wisdom.model import INSTRUCTION, parse_entries
-from tacit.hosts.openclaw.wisdom.section import (
+from tacit.hosts.openclaw.wisdom import (
+    INSTRUCTION,
+    CompressedWisdom,
+    Likeness,
+    compress,
+    find_themes,
+    parse_entries,
+)
+from tacit.hosts.openclaw.wisdom_section import (
     MANDATORY,
     WisdomEntry,
+    find_details,
     is_mandatory,
     parse,
     parse_coverage,
     render,
+    root_problems,
+    section_problems,
+    soul_problems,
 )
-from tacit.hosts.openclaw.wisdom.similarity import Likeness
-from tacit.hosts.openclaw.wisdom.themes import find_themes
 from tacit.llm.registry import choose_chat
 from tacit.review.reviewer_notes import check_off, request_review, split_notes
 from tacit.text import tokens

@@ -1,24 +1,119 @@
-"""The life of a draft: proposed, checked, approved, promoted, undone."""
+"""An agent's folder on its host: where its files are, who may approve what, how a draft changes a file.
+
+Only an approved draft changes a file; drafts, backups and the day's queue are what tacit adds by itself.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from tacit.config import Config
 from tacit.diagnostics import Problem
 from tacit.errors import ChangedOnDisk, DraftRefused, StoreError, UsageError
-from tacit.home.files import digest
-from tacit.hosts.openclaw import memory_summary as summaries
-from tacit.hosts.openclaw import soul, tools
-from tacit.hosts.openclaw.wisdom import lint
-from tacit.hosts.openclaw.wisdom.section import LEVEL, TITLE, parse_coverage
-from tacit.hosts.openclaw.workspace.layout import AGENTS, QUEUE, SOUL, TOOLS, AgentWorkspace
+from tacit.home.conflicts import NoteTree
+from tacit.home.files import Tree, digest
+from tacit.hosts.openclaw import compact_files, soul
+from tacit.hosts.openclaw import compact_files as summaries
+from tacit.hosts.openclaw.wisdom import Vectors
+from tacit.hosts.openclaw.wisdom_section import (
+    LEVEL,
+    TITLE,
+    parse_coverage,
+    root_problems,
+    section_problems,
+    size_problems,
+)
+from tacit.llm.chat import Chat
 from tacit.markdown.notes import decode, encode
 from tacit.markdown.sections import find_sections, replace_section
-from tacit.review.file_drafts_model import Artefact, Event
+from tacit.review.file_drafts import FileDrafts, RefusalHints
+from tacit.review.file_drafts_model import Artefact, DraftStatus, Event
 from tacit.review.reviewer_notes import check_off, request_review, split_notes
+
+FOLDER = "initiatives/adaptive-context-injection"
+QUEUE = "DAILY_EXECUTION_QUEUE.md"
+SOUL, AGENTS, TOOLS, MEMORY, LESSONS = "SOUL.md", "AGENTS.md", "TOOLS.md", "MEMORY.md", "LESSONS_LEARNED.md"
+COMPACT, SUMMARY = "TOOLS_COMPACT.md", "MEMORY_SUMMARY.md"
+DAILY = "memory"
+
+ARTEFACTS: Mapping[str, Artefact] = {
+    artefact.name: artefact
+    for artefact in (
+        Artefact("wisdom", f"{FOLDER}/SOUL_WISDOM_DRAFT.md", SOUL),
+        Artefact("soul", f"{FOLDER}/SOUL_COMPRESSED_DRAFT.md", SOUL),
+        Artefact("lines", f"{FOLDER}/SOUL_LINES_DRAFT.md", SOUL),
+        Artefact("tools", f"{FOLDER}/TOOLS_COMPACT_DRAFT.md", COMPACT),
+        Artefact("agents", f"{FOLDER}/AGENTS_DRAFT.md", AGENTS),
+        Artefact("summary", f"{FOLDER}/MEMORY_SUMMARY_DRAFT.md", SUMMARY),
+    )
+}
+_DRAFT_COMMANDS = {
+    "wisdom": "tacit wisdom draft",
+    "soul": "tacit openclaw compress-soul",
+    "lines": "tacit openclaw phase next",
+    "tools": "tacit openclaw compact-tools",
+    "agents": "tacit openclaw compress-soul",
+    "summary": "tacit openclaw memory-summary",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AgentWorkspace:
+    """An agent's folder, opened to propose changes to files that people curate."""
+
+    root: Path
+    config: Config
+    now: Callable[[], datetime]
+    vectors: Callable[[], Vectors | None]
+    wisdom_chat: Callable[[], Chat | None]
+    soul_chat: Callable[[], Chat | None]
+
+    @property
+    def tree(self) -> Tree:
+        return NoteTree(self.root)
+
+    @property
+    def drafts(self) -> FileDrafts:
+        return FileDrafts(self.root, FOLDER, self.now)
+
+    def read(self, path: str) -> str | None:
+        """None if there is no such file."""
+        try:
+            return decode(self.tree.read(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def names(self) -> list[str]:
+        """Names of the files in the root."""
+        return [entry.name for entry in os.scandir(self.root) if not entry.is_dir(follow_symlinks=False)]
+
+    def allowed(self, artefact: Artefact) -> tuple[str, ...]:
+        """Owners may approve everything; only they may approve SOUL.md as a whole and AGENTS.md."""
+        settings = self.config.openclaw
+        approvers = {"wisdom": settings.wisdom_approvers, "tools": settings.tools_approvers}
+        return (*settings.soul_approvers, *self.config.owners, *approvers.get(artefact.name, ()))
+
+    def standing(self, artefact: Artefact) -> DraftStatus:
+        return self.drafts.standing(artefact, self.allowed(artefact), self.advice(artefact))
+
+    def advice(self, artefact: Artefact) -> RefusalHints:
+        verb = (
+            "tacit wisdom approve" if artefact.name == "wisdom" else f"tacit openclaw approve {artefact.name}"
+        )
+        more_keys = {"wisdom": " or openclaw.wisdom_approvers", "tools": " or openclaw.tools_approvers"}
+        names = ", ".join(dict.fromkeys(self.allowed(artefact))) or "nobody yet"
+        keys = f"openclaw.soul_approvers (owners){more_keys.get(artefact.name, '')}"
+        allow = f"Who may: {names}. Others are to be named in {keys} of memory-config.yaml."
+        return RefusalHints(_DRAFT_COMMANDS[artefact.name], f"{verb} --by NAME", allow)
+
+
+# ---------------------------------------------------------------- drafts
 
 
 class ProposedDraft(NamedTuple):
@@ -76,12 +171,12 @@ def find_problems(
     reach it through a shorter SOUL.md."""
     text, notes = split_notes(draft)
     problems = _CHECKS[artefact.name](_Draft(workspace, artefact.draft, text, notes, promoting))
-    return [*problems, *lint.root_problems(workspace.names())]
+    return [*problems, *root_problems(workspace.names())]
 
 
 def _check_wisdom(draft: _Draft) -> list[Problem]:
     text, present = draft.text, draft.workspace.read(SOUL) or ""
-    problems = lint.section_problems(text.strip(), draft.where, parse_coverage(draft.notes))
+    problems = section_problems(text.strip(), draft.where, parse_coverage(draft.notes))
     if len(find_sections(text, TITLE, LEVEL)) != 1 or not text.lstrip().startswith("## "):
         message = "A wisdom draft is one `## Wisdom` section and nothing else."
         problems.append(Problem(draft.where, message, "Leave the section and remove the rest."))
@@ -89,7 +184,7 @@ def _check_wisdom(draft: _Draft) -> list[Problem]:
         message = "There are several `## Wisdom` sections, so nobody can tell which one to replace."
         problems.append(Problem(SOUL, message, "Join them by hand, then draft anew."))
     max_tokens = draft.workspace.config.openclaw.soul_max_tokens
-    sizes = lint.size_problems(replace_section(present, TITLE, LEVEL, text), f"{SOUL} with it", max_tokens)
+    sizes = size_problems(replace_section(present, TITLE, LEVEL, text), f"{SOUL} with it", max_tokens)
     return [
         *problems,
         *(problem if draft.promoting else replace(problem, level="warning") for problem in sizes),
@@ -114,12 +209,12 @@ def _check_lines(draft: _Draft) -> list[Problem]:
     missing = [line for line in present.splitlines() if line.strip() and line.strip() not in draft_lines]
     todo = "This draft only adds. To leave something out: tacit openclaw compress-soul"
     problems = [Problem(draft.where, f"It lacks: {line.strip()}", todo) for line in missing]
-    sizes = lint.size_problems(draft.text, draft.where, draft.workspace.config.openclaw.soul_max_tokens)
+    sizes = size_problems(draft.text, draft.where, draft.workspace.config.openclaw.soul_max_tokens)
     return [*problems, *(replace(problem, level="warning") for problem in sizes)]
 
 
 def _check_tools(draft: _Draft) -> list[Problem]:
-    return tools.find_problems(draft.text, draft.where, draft.workspace.read(TOOLS))
+    return compact_files.find_problems(draft.text, draft.where, draft.workspace.read(TOOLS))
 
 
 def _check_agents(draft: _Draft) -> list[Problem]:
@@ -147,7 +242,7 @@ _CHECKS = {
 # Approving, promoting, undoing
 
 
-def approve(workspace: AgentWorkspace, artefact: Artefact, by: str) -> Event:
+def approve_draft(workspace: AgentWorkspace, artefact: Artefact, by: str) -> Event:
     draft = _read_draft(workspace, artefact)
     _refuse_errors(find_problems(workspace, artefact, draft), "approved")
     allowed, advice = workspace.allowed(artefact), workspace.advice(artefact)
@@ -156,7 +251,7 @@ def approve(workspace: AgentWorkspace, artefact: Artefact, by: str) -> Event:
     )
 
 
-def promote(workspace: AgentWorkspace, artefact: Artefact, by: str) -> Event:
+def promote_draft(workspace: AgentWorkspace, artefact: Artefact, by: str) -> Event:
     def merge_draft(old: bytes | None, draft: bytes) -> bytes:
         text = decode(draft)
         _refuse_errors(find_problems(workspace, artefact, text, promoting=True), "promoted")
@@ -171,7 +266,7 @@ def promote(workspace: AgentWorkspace, artefact: Artefact, by: str) -> Event:
     return event
 
 
-def undo(workspace: AgentWorkspace, artefact: Artefact, by: str) -> Event:
+def undo_draft(workspace: AgentWorkspace, artefact: Artefact, by: str) -> Event:
     return workspace.drafts.undo(artefact, by)
 
 

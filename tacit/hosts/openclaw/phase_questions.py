@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from tacit.context import receipts
 from tacit.home.layout import CONVERSATIONS
-from tacit.hosts.openclaw.locate import OpenClawHost
-from tacit.hosts.openclaw.phases.stages import is_since
-from tacit.hosts.openclaw.workspace.layout import AGENTS, COMPACT, LESSONS, MEMORY, TOOLS, AgentWorkspace
+from tacit.hosts.openclaw.host import OpenClawHost
+from tacit.hosts.openclaw.phases import is_since
+from tacit.hosts.openclaw.workspace import AGENTS, COMPACT, LESSONS, MEMORY, TOOLS, AgentWorkspace
 from tacit.memory import Memory
 from tacit.sessions.keys import classify
 from tacit.sessions.keys import parse_sender as person_of

@@ -1,26 +1,37 @@
-"""Checks what a migration must have achieved, criterion by criterion: PASS, FAIL, or BLOCKED if it cannot be
-decided yet, each with its evidence.
+"""What must hold before a migration leaves a phase: the criteria AC-1a to AC-9, the conditions of each phase.
 
-Only the host's own report says which files a session has. If a criterion needs something that tacit cannot
-bring about, such as a message in a topic, its `todo` says so.
+A criterion is PASS, FAIL, or BLOCKED if it cannot be decided yet, with its evidence. Only the host's own
+report says which files a session has. If a criterion needs something that tacit cannot bring about, such as a
+message in a topic, its `todo` says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from datetime import datetime
 from typing import Literal, NamedTuple, get_args
 
-from tacit.config import Override
+from tacit.config import Override, SessionRule, SessionSettings
 from tacit.diagnostics import Problem
-from tacit.hosts.openclaw import baseline, bootstrap_files, tools
+from tacit.hosts.openclaw import (
+    baseline,
+    bootstrap_files,
+    compact_files,
+    phase_questions,
+    phase_steps,
+    phases,
+    wisdom_section,
+)
+from tacit.hosts.openclaw import soul as souls
 from tacit.hosts.openclaw.baseline import SessionReport
-from tacit.hosts.openclaw.phases import backups, prompts, rollback, stages
-from tacit.hosts.openclaw.phases.migration import Migration
-from tacit.hosts.openclaw.phases.prompts import QuestionResult
-from tacit.hosts.openclaw.wisdom import lint
-from tacit.hosts.openclaw.wisdom.section import LEVEL, TITLE
-from tacit.hosts.openclaw.workspace.layout import ARTEFACTS, COMPACT, MEMORY, SOUL, TOOLS
+from tacit.hosts.openclaw.phase_questions import QuestionResult
+from tacit.hosts.openclaw.phases import Migration, loads_memory
+from tacit.hosts.openclaw.wisdom_section import LEVEL, TITLE
+from tacit.hosts.openclaw.workspace import AGENTS, ARTEFACTS, COMPACT, MEMORY, SOUL, TOOLS
 from tacit.markdown.sections import find_sections
+from tacit.review.file_drafts_model import Artefact
+from tacit.review.reviewer_notes import split_notes
 from tacit.sessions.policy import resolve_profile
 
 Verdict = Literal["PASS", "FAIL", "BLOCKED"]
@@ -82,7 +93,7 @@ def observe(migration: Migration) -> Observations:
 
 def _read_reports(migration: Migration) -> dict[str, SessionReport]:
     """The newest report of each kind since files are loaded by kind of session."""
-    since, reports_by_place = stages.entered_at(migration.lines, "2"), dict[str, SessionReport]()
+    since, reports_by_place = phases.entered_at(migration.lines, "2"), dict[str, SessionReport]()
     assert migration.host is not None
     for key, weight in baseline.fetch_reports(migration.host) if since else ():
         place = session_place(migration, key)
@@ -159,7 +170,7 @@ def _describe_report(report: SessionReport) -> str:
 
 
 def _explain_missing(observations: Observations, place: str) -> str:
-    if not stages.entered_at(observations.migration.lines, "2"):
+    if not phases.entered_at(observations.migration.lines, "2"):
         return "files do not go by the kind of session yet: that is phase 2"
     if not observations.is_serving:
         return "the gateway does not run, so the host tells nothing"
@@ -167,7 +178,7 @@ def _explain_missing(observations: Observations, place: str) -> str:
 
 
 def _suggest_step(observations: Observations, place: str) -> str:
-    if not stages.entered_at(observations.migration.lines, "2"):
+    if not phases.entered_at(observations.migration.lines, "2"):
         return "Go on: tacit openclaw phase next"
     return _SESSION_HINTS[place] if observations.is_serving else "Start it: openclaw gateway run"
 
@@ -237,7 +248,7 @@ def _check_compact_tools(observations: Observations) -> _Result:
             return "BLOCKED", (f"there is neither {TOOLS} nor {COMPACT}",), "Go on without it: --waive AC-6"
         return "BLOCKED", (f"there is no {COMPACT} yet",), "Make one: tacit openclaw compact-tools"
     return _judge_problems(
-        tools.find_problems(compact, COMPACT, tools_text), f"{COMPACT}: nothing is wrong with it"
+        compact_files.find_problems(compact, COMPACT, tools_text), f"{COMPACT}: nothing is wrong with it"
     )
 
 
@@ -248,8 +259,8 @@ def _check_wisdom(observations: Observations) -> _Result:
         return "BLOCKED", (f"{SOUL} has no `## {TITLE}` section",), "Make one: tacit wisdom draft"
     approved = [event for event in place.drafts.events(ARTEFACTS["wisdom"]) if event.what == "approved"]
     covers = approved[-1].notes.get("covers") if approved else None
-    problems = lint.soul_problems(soul, SOUL, place.config.openclaw.soul_max_tokens, covers)
-    problems += lint.root_problems(place.names())
+    problems = wisdom_section.soul_problems(soul, SOUL, place.config.openclaw.soul_max_tokens, covers)
+    problems += wisdom_section.root_problems(place.names())
     if covers is None and not _format_errors(problems):
         evidence = "which lessons stand behind its entries is not recorded"
         return "BLOCKED", (evidence,), "Draft it anew: tacit wisdom draft"
@@ -270,16 +281,16 @@ def _format_errors(problems: Sequence[Problem]) -> list[str]:
 
 def _check_rollback(observations: Observations) -> _Result:
     migration = observations.migration
-    manifest = backups.load(migration.place)
+    manifest = phases.load_backups(migration.place)
     if manifest is None:
         return "BLOCKED", ("there are no backups yet",), "Take them: tacit openclaw phase next"
-    if migration.standing.phase == stages.NONE and not migration.standing.entering:
+    if migration.standing.phase == phases.NONE and not migration.standing.entering:
         return "BLOCKED", ("no migration is under way",), "Begin: tacit openclaw phase next"
-    plan = rollback.plan(migration, "0a")
+    plan = phase_steps.plan(migration, "0a")
     missing = [
         name
         for name, digest in manifest.hashes.items()
-        if digest and backups.read(migration.place, name) is None
+        if digest and phases.read_file(migration.place, name) is None
     ]
     wrong = [*plan.refused, *(f"{name} is gone" for name in missing)]
     if wrong:
@@ -293,26 +304,26 @@ def _check_rollback(observations: Observations) -> _Result:
 
 def memory_prompts(migration: Migration) -> Mapping[str, tuple[str, ...]]:
     configured = migration.memory.config.openclaw.memory_prompts
-    return dict.fromkeys(configured, (MEMORY,)) or prompts.MEMORY_QUESTIONS
+    return dict.fromkeys(configured, (MEMORY,)) or phase_questions.MEMORY_QUESTIONS
 
 
 def topic_prompts(migration: Migration) -> Mapping[str, tuple[str, ...]]:
     configured = migration.memory.config.openclaw.topic_prompts
-    return dict.fromkeys(configured, prompts.ANY_FILE) or prompts.TOPIC_QUESTIONS
+    return dict.fromkeys(configured, phase_questions.ANY_FILE) or phase_questions.TOPIC_QUESTIONS
 
 
 def _check_memory(observations: Observations) -> _Result:
-    since = stages.entered_at(observations.migration.lines, "1")
+    since = phases.entered_at(observations.migration.lines, "1")
     if not since:
         return "BLOCKED", (f"{MEMORY} is on demand from phase 1",), "Go on: tacit openclaw phase next"
     if observations.migration.place.read(MEMORY) is None:
         return "BLOCKED", (f"there is no {MEMORY}",), "Go on without it: --waive AC-3"
     questions = memory_prompts(observations.migration)
-    return _judge_answers(_read_answers(observations, questions, prompts.OWNER_SESSION_TYPES, since))
+    return _judge_answers(_read_answers(observations, questions, phase_questions.OWNER_SESSION_TYPES, since))
 
 
 def _check_topic_answers(observations: Observations) -> _Result:
-    since = stages.entered_at(observations.migration.lines, "2")
+    since = phases.entered_at(observations.migration.lines, "2")
     if not since:
         return (
             "BLOCKED",
@@ -327,7 +338,7 @@ def _check_topic_answers(observations: Observations) -> _Result:
 def _read_answers(
     observations: Observations, questions: Mapping[str, tuple[str, ...]], types: Sequence[str], since: str
 ) -> list[QuestionResult]:
-    return prompts.find_results(
+    return phase_questions.find_results(
         observations.migration.memory, observations.migration.place, questions, types, since
     )
 
@@ -359,3 +370,221 @@ _CHECKS: Mapping[str, Callable[[Observations], _Result]] = {
     "AC-8": _check_rollback,
     "AC-9": _check_topic_answers,
 }
+
+
+# ---------------------------------------------------------------- conditions
+
+
+class Condition(NamedTuple):
+    what: str
+    holds: bool
+    evidence: str
+    todo: str = ""
+
+
+# Criteria that are due before the migration leaves a phase.
+_DUE_CRITERIA: Mapping[str, tuple[str, ...]] = {
+    "0a": (),
+    "0b": ("AC-6", "AC-7", "AC-8"),
+    "1": ("AC-3", "AC-8"),
+    "2": ("AC-1a", "AC-1b", "AC-2", "AC-4", "AC-5", "AC-8", "AC-9"),
+    "3": ("AC-8",),
+    "4": ("AC-5", "AC-8"),
+}
+
+
+def conditions(migration: Migration, now: datetime, checked: Mapping[str, Criterion]) -> Iterator[Condition]:
+    """All conditions for leaving the current phase."""
+    phase = migration.standing.phase
+    if phase in _PHASE_CHECKS:
+        yield from _PHASE_CHECKS[phase](migration)
+    yield from _check_criteria(migration, checked)
+    until = phases.held_until(
+        migration.standing, migration.memory.config.openclaw.hold_hours, migration.soul_changes()
+    )
+    if until is not None:
+        evidence = f"clean since {_last_change(migration)}"
+        todo = (
+            f"Wait until {until:%Y-%m-%d %H:%M}; what goes wrong meanwhile: tacit openclaw phase note failed"
+        )
+        yield Condition("it was watched long enough", now >= until, evidence, todo)
+
+
+def _last_change(migration: Migration) -> str:
+    standing = migration.standing
+    moments = filter(None, (standing.since, standing.trouble, *migration.soul_changes()))
+    return max(moments, key=datetime.fromisoformat)[:16]
+
+
+def _check_criteria(migration: Migration, checked: Mapping[str, Criterion]) -> Iterator[Condition]:
+    phase = migration.standing.phase
+    waived = phases.find_waivers(migration.lines, phase)
+    for name in due_criteria(phase):
+        criterion = checked[name]
+        waiver = waived.get(name) if criterion.verdict == "BLOCKED" else None
+        evidence = f"{criterion.verdict}: {criterion.evidence[0] if criterion.evidence else ''}"
+        if waiver is not None:
+            evidence = f"BLOCKED; {waiver.by or 'somebody'} goes on without it: {waiver.why}"
+        waive_hint = f" To go on without it: tacit openclaw phase next --waive {name} --why TEXT"
+        todo = criterion.todo + (waive_hint if criterion.verdict == "BLOCKED" else "")
+        yield Condition(
+            f"{name}: {criterion.about}", criterion.verdict == "PASS" or waiver is not None, evidence, todo
+        )
+
+
+def _check_prepared(migration: Migration) -> Iterator[Condition]:
+    place = migration.place
+    manifest = phases.load_backups(place)
+    damage = ["there is none"] if manifest is None else list(phases.find_damage(place, manifest))
+    summary = f"{len(manifest.copies)} copies of {manifest.taken}" if manifest else ""
+    todo = "Begin anew: tacit openclaw phase rollback --phase 0a, then phase next"
+    yield Condition("the backups are whole", not damage, "; ".join(damage) or summary, todo)
+    yield _check_baseline(migration)
+    yield from _check_approved(migration)
+    changed = phases.find_changed(place, manifest) if manifest else []
+    yield Condition(
+        "nothing live was changed",
+        not changed and migration.files == "host",
+        f"changed since: {', '.join(changed)}" if changed else "every file is what it was",
+        "Take what is new into the backups: tacit openclaw phase rollback --phase 0a, then phase next",
+    )
+
+
+def _check_baseline(migration: Migration) -> Condition:
+    reports = [report for report in baseline.load_reports(migration.memory.home) if report.is_before]
+    host_reports = [report for report in reports if report.key]
+    memory = f"{MEMORY} is {'' if loads_memory(migration) else 'not '}among the files"
+    evidence = (
+        f"{', '.join(report.kind for report in host_reports)} by the host's report; {memory}"
+        if host_reports
+        else "none"
+    )
+    todo = "With the gateway running: tacit openclaw baseline --turn (asks the model once)"
+    return Condition("the baseline is the host's own report", bool(host_reports), evidence, todo)
+
+
+def _check_approved(migration: Migration) -> Iterator[Condition]:
+    """Drafts that phase 0b will apply."""
+    place = migration.place
+    yield _check_wisdom_draft(migration)
+    for name in ("soul", "tools", "agents"):
+        artefact = ARTEFACTS[name]
+        standing = place.standing(artefact)
+        if standing.state == "none" and not _is_needed(migration, artefact):
+            continue
+        holds = standing.state in ("approved", "promoted")
+        yield Condition(f"the draft for {artefact.target} is approved", holds, standing.why, standing.todo)
+
+
+def _check_wisdom_draft(migration: Migration) -> Condition:
+    """The section reaches SOUL.md through the draft for SOUL.md."""
+    place, title = migration.place, f"the wisdom section is approved and in the draft for {SOUL}"
+    standing = place.standing(ARTEFACTS["wisdom"])
+    if standing.state not in ("approved", "promoted"):
+        return Condition(title, False, standing.why, standing.todo)
+    section = split_notes(place.read(ARTEFACTS["wisdom"].draft) or "")[0].strip()
+    holds = section in (place.read(ARTEFACTS["soul"].draft) or "") or standing.state == "promoted"
+    todo = "Make that draft anew: tacit openclaw compress-soul"
+    return Condition(
+        title, holds, standing.why if holds else "that draft was made before it was approved", todo
+    )
+
+
+def _is_needed(migration: Migration, artefact: Artefact) -> bool:
+    if artefact.target == COMPACT:
+        return migration.place.read(TOOLS) is not None and migration.place.read(COMPACT) is None
+    return artefact.target == SOUL and not _is_short(migration)
+
+
+def _is_short(migration: Migration) -> bool:
+    """Whether SOUL.md passes as it is."""
+    soul = migration.place.read(SOUL) or ""
+    max_tokens = migration.place.config.openclaw.soul_max_tokens
+    return bool(soul) and not [
+        problem for problem in souls.find_problems(soul, SOUL, max_tokens) if problem.level == "error"
+    ]
+
+
+def _check_applied(migration: Migration) -> Iterator[Condition]:
+    for name in ("agents", "tools", "soul"):
+        standing = migration.place.standing(ARTEFACTS[name])
+        if standing.state not in ("none", "promoted"):
+            todo = f"Approve it and put it in its place: tacit openclaw promote {name}"
+            yield Condition(f"{ARTEFACTS[name].target} has its draft", False, standing.why, todo)
+    agents = migration.place.read(AGENTS)
+    if agents is not None and migration.place.read(COMPACT) is not None:
+        holds = souls.with_checklist(agents) == agents
+        evidence = f"{AGENTS} {'names' if holds else 'does not name'} {COMPACT}"
+        todo = "Propose the line: tacit openclaw compact-tools"
+        yield Condition("new tools get into TOOLS_COMPACT.md", holds, evidence, todo)
+
+
+def _check_memory_on_demand(migration: Migration) -> Iterator[Condition]:
+    yield _check_instruction(migration, "memory")
+    if loads_memory(migration):
+        mode = migration.files
+        evidence = f"inject.files is {mode}"
+        yield Condition(
+            f"{MEMORY} is left out of the host's list", mode != "host", evidence, "Enter the phase anew."
+        )
+
+
+def _check_files_by_kind(migration: Migration) -> Iterator[Condition]:
+    mode = migration.files
+    yield Condition("files go by the kind of session", mode == "rules", f"inject.files is {mode}",
+                    "Set inject.files to rules in memory-config.yaml.")  # fmt: skip
+
+
+def _check_instruction(migration: Migration, name: str) -> Condition:
+    holds = souls.has_instruction(migration.place.read(SOUL) or "", name)
+    standing = migration.place.standing(ARTEFACTS["lines"])
+    todo = standing.todo or "Put it in its place: tacit openclaw promote lines"
+    evidence = "it does" if holds else f"it does not; {standing.why}"
+    return Condition(f"{SOUL} says: {souls.INSTRUCTIONS[name][0]}", holds, evidence, todo)
+
+
+def _check_shedding(migration: Migration) -> Iterator[Condition]:
+    yield _check_instruction(migration, "shedding")
+
+
+def _check_tools(migration: Migration) -> Iterator[Condition]:
+    yield _check_instruction(migration, "tools")
+    is_present = migration.place.read(TOOLS) is not None
+    manifest = phases.load_backups(migration.place)
+    was_present = manifest is None or manifest.hashes.get(TOOLS) is not None
+    yield Condition(
+        f"{TOOLS} stays where it was",
+        is_present or not was_present,
+        "it is there" if is_present else "it is gone",
+        "Bring it back from the backups.",
+    )
+    rules = list(_find_rules(migration.memory.config.sessions, TOOLS))
+    evidence = ", ".join(rules) or "no rule names it"
+    yield Condition(
+        f"{TOOLS} is loaded in no kind of session", not rules, evidence, "Take it out of those rules."
+    )
+
+
+def _find_rules(sessions: SessionSettings, name: str) -> Iterator[str]:
+    for field in fields(sessions):
+        rule = getattr(sessions, field.name)
+        if isinstance(rule, SessionRule) and name in (rule.files or ()):
+            yield f"sessions.{field.name}"
+    for number, override in enumerate(sessions.rules, 1):
+        if name in (override.named().get("files") or ()):
+            yield f"rule {number} of sessions.rules"
+
+
+_PHASE_CHECKS: Mapping[str, Callable[[Migration], Iterator[Condition]]] = {
+    "0a": _check_prepared,
+    "0b": _check_applied,
+    "1": _check_memory_on_demand,
+    "2": _check_files_by_kind,
+    "3": _check_shedding,
+    "4": _check_tools,
+}
+
+
+def due_criteria(phase: str) -> tuple[str, ...]:
+    """Criteria that must pass before the migration leaves that phase."""
+    return _DUE_CRITERIA.get(phase, ())

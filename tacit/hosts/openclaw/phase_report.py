@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from tacit.errors import HostError
-from tacit.hosts.openclaw.phases import criteria, prompts, stages
-from tacit.hosts.openclaw.phases.conditions import due_criteria
-from tacit.hosts.openclaw.phases.criteria import Criterion
-from tacit.hosts.openclaw.phases.migration import Migration
-from tacit.hosts.openclaw.phases.prompts import QuestionResult
-from tacit.hosts.openclaw.workspace.layout import FOLDER
+from tacit.hosts.openclaw import phase_conditions, phase_questions, phases
+from tacit.hosts.openclaw.phase_conditions import Criterion, due_criteria
+from tacit.hosts.openclaw.phase_questions import QuestionResult
+from tacit.hosts.openclaw.phases import Migration
+from tacit.hosts.openclaw.workspace import FOLDER
 
 REPORT_FILE = f"{FOLDER}/validation-report.md"
 _HEAD = "# Validation of what sessions load"
@@ -21,7 +20,7 @@ _ANSWER_TIMEOUT_S = 15.0  # until an answer is in the transcript
 
 def run_checks(migration: Migration) -> list[Criterion]:
     """Checks everything again and records it. A failure of a due criterion restarts the watching time."""
-    results = list(criteria.evaluate(criteria.observe(migration)))
+    results = list(phase_conditions.evaluate(phase_conditions.observe(migration)))
     phase = migration.standing.phase
     verdicts = {criterion.name: [criterion.verdict, *criterion.evidence[:1]] for criterion in results}
     migration.note("checked", phase, verdicts=verdicts)
@@ -46,7 +45,7 @@ def _write_report(migration: Migration, results: Sequence[Criterion]) -> None:
 
 
 def render(found: Sequence[Criterion], phase: str, at: str) -> str:
-    lines = [f"{_HEAD}, {at}", "", f"Phase {phase}: {stages.ABOUT[phase]}."]
+    lines = [f"{_HEAD}, {at}", "", f"Phase {phase}: {phases.ABOUT[phase]}."]
     for criterion in found:
         lines += [
             "",
@@ -63,20 +62,23 @@ def render(found: Sequence[Criterion], phase: str, at: str) -> str:
 def last_results(migration: Migration) -> Mapping[str, Criterion]:
     """Results of the last check, without asking the host."""
     since = migration.standing.since
-    lines = [line for line in migration.lines if line.what == "checked" and stages.is_since(line.at, since)]
+    lines = [line for line in migration.lines if line.what == "checked" and phases.is_since(line.at, since)]
     verdicts = lines[-1].notes.get("verdicts", {}) if lines else {}
     return {
         name: _restore_criterion(name, verdicts.get(name), lines[-1].at if lines else "")
-        for name in criteria.NAMES
+        for name in phase_conditions.NAMES
     }
 
 
 def _restore_criterion(name: str, verdict: Sequence[str] | None, moment: str) -> Criterion:
+    about = phase_conditions.NAMES[name]
     todo = "Look anew: tacit openclaw phase check."
     if not verdict:
-        return Criterion(name, criteria.NAMES[name], "BLOCKED", ("not checked in this phase",), todo)
+        return Criterion(name, about, "BLOCKED", ("not checked in this phase",), todo)
     evidence = f"{verdict[1] if len(verdict) > 1 else ''} (checked {moment[:16]})"
-    return Criterion(name, criteria.NAMES[name], criteria.parse_verdict(verdict[0]), (evidence,), todo)
+    return Criterion(
+        name, phase_conditions.NAMES[name], phase_conditions.parse_verdict(verdict[0]), (evidence,), todo
+    )
 
 
 # ---------------------------------------------------------------- asking
@@ -87,17 +89,17 @@ def ask_open_questions(migration: Migration, say: Callable[[str], None]) -> None
     host = migration.host
     if host is None or host.command is None or not host.is_serving():
         raise HostError("The gateway does not run, so nobody can be asked. Start it: openclaw gateway run")
-    direct, topic = prompts.check_session_keys(migration.memory.config.owners)
+    direct, topic = phase_questions.check_session_keys(migration.memory.config.owners)
     for phase, key, questions, types in (
-        ("1", direct, criteria.memory_prompts(migration), prompts.OWNER_SESSION_TYPES),
-        ("2", topic, criteria.topic_prompts(migration), ("forum_topic",)),
+        ("1", direct, phase_conditions.memory_prompts(migration), phase_questions.OWNER_SESSION_TYPES),
+        ("2", topic, phase_conditions.topic_prompts(migration), ("forum_topic",)),
     ):
-        since = stages.entered_at(migration.lines, phase)
+        since = phases.entered_at(migration.lines, phase)
         question_round = _QuestionRound(migration, key, questions, types, since)
         for result in question_round.seen() if since else ():
             if result.verdict != "PASS":
                 say(f"asking  “{result.prompt}” in {key}")
-                prompts.ask_host(host, key, result.prompt)
+                phase_questions.ask_host(host, key, result.prompt)
                 question_round.wait(result)
 
 
@@ -112,7 +114,7 @@ class _QuestionRound(NamedTuple):
 
     def seen(self) -> list[QuestionResult]:
         memory, place = self.migration.memory, self.migration.place
-        return prompts.find_results(memory, place, self.questions, self.types, self.since)
+        return phase_questions.find_results(memory, place, self.questions, self.types, self.since)
 
     def wait(self, previous: QuestionResult) -> None:
         """The transcript has the answer only a moment after it was given."""
