@@ -15,11 +15,13 @@ from tacit.context import receipts
 from tacit.diagnostics import Problem
 from tacit.errors import Busy, ConfigError, TacitError, UsageError
 from tacit.git import commit_message
-from tacit.git.branches import prune_explore_branches
 from tacit.git.committer import CommitOutcome, Committer, NoteChanges, find_loose_transcripts
 from tacit.git.history import History
-from tacit.git.repository import Git, require_checked_out
-from tacit.git.tags import tag_periods
+from tacit.git.index import require_checked_out
+from tacit.git.objects import pack_loose_objects
+from tacit.git.refs import prune_explore_branches, tag_periods
+from tacit.git.remotes import push_branch
+from tacit.git.repository import Git
 from tacit.home import files
 from tacit.home.conflicts import NoteTree
 from tacit.home.layout import CONFIG, NOTE_FOLDERS, Home
@@ -319,7 +321,7 @@ class Memory:
                 skipped=skipped,
             )
             branches, problems = prune_explore_branches(self.git, settings.branch, settings.explore_days, now)
-            self.git.pack()
+            pack_loose_objects(self.git)
         return tags, branches, [*skipped, *problems]
 
     def _commit_loose(self) -> CommitOutcome:
@@ -332,7 +334,7 @@ class Memory:
         settings = self.config.git
         if not settings.auto_push or settings.remote is None:
             return []
-        error = mask_secret(self.git.push(settings.remote))
+        error = mask_secret(push_branch(self.git, settings.remote))
         remote = mask_secret(settings.remote)
         return [Problem(remote, f"could not be pushed to: {error}", level="warning")] if error else []
 

@@ -15,7 +15,7 @@ from tacit.app import open_home
 from tacit.cli.paths import path_in_home
 from tacit.errors import UsageError
 from tacit.git.history import BlameRange, FileDiff, TextOccurrence
-from tacit.git.tags import SNAPSHOT_KINDS, create_snapshot, list_tags
+from tacit.git.refs import SNAPSHOT_KINDS, create_snapshot, list_tags
 from tacit.memory import Memory
 from tacit.terminal import output
 from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument

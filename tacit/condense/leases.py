@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 
+from tacit.git.remotes import list_leases, take_lease
 from tacit.git.repository import Git
 from tacit.home import files
 from tacit.home.layout import Home
@@ -19,8 +20,8 @@ def claim_periods(home: Home, git: Git, remote: str | None, names: list[str]) ->
         return names, ""
     claimed: list[str] = []
     owner = machine_name(home)
-    existing = git.claims(
-        remote
+    existing = list_leases(
+        git, remote
     )  # one request for all: what others claimed stays due here until their commits arrive
     if isinstance(existing, str):
         return claimed, _not_reachable(remote, existing)
@@ -28,7 +29,7 @@ def claim_periods(home: Home, git: Git, remote: str | None, names: list[str]) ->
         ref = name.replace(" ", "/")
         answer: bool | str = existing.get(ref) == git.blob_name(owner.encode())
         if ref not in existing:
-            answer = git.claim(remote, ref, owner)
+            answer = take_lease(git, remote, ref, owner)
         if isinstance(answer, str):
             return claimed, _not_reachable(remote, answer)
         claimed += [name] if answer else []

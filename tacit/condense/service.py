@@ -23,7 +23,8 @@ from tacit.condense.day import add_summary
 from tacit.condense.leases import claim_periods
 from tacit.condense.plan import CondensePlan, PlanInput, plan
 from tacit.errors import Locked, MergeConflict, StoreError
-from tacit.git.repository import split_filter
+from tacit.git.attributes import find_blocking_filters, split_filter
+from tacit.git.objects import store_unreferenced_blob
 from tacit.home import files
 from tacit.home.conflicts import NoteTree, conflict_problem, find_note_conflicts
 from tacit.home.layout import CONFIG, CONVERSATIONS, REVIEWED
@@ -287,7 +288,7 @@ def _sort_by_policy(memory: Memory, planned: CondensePlan) -> tuple[list[NoteEdi
             drafts.append(_rewrite_draft(memory, item, planned.notes))
         else:
             edits += [*archive_removed(memory, rewrite_edit, item.reason), rewrite_edit]
-    filters = memory.git.held_back([move.to for move in planned.moves])
+    filters = find_blocking_filters(memory.git, [move.to for move in planned.moves])
     for move in planned.moves:
         if split_filter(filters.get(move.to, ""))[1]:
             continue  # its place in the archive lacks the git filter, so it could not be committed there
@@ -398,7 +399,7 @@ def _keep_bases(memory: Memory, rewrites: Sequence[Rewrite], proposed: set[str])
     """Keep the base texts for a later rebase: a MEMORY.md far over its cap is in no commit."""
     for rewrite in rewrites:
         if rewrite.path in proposed and rewrite.old is not None:
-            memory.git.keep_blob(notes.encode(rewrite.old), rewrite.path)
+            store_unreferenced_blob(memory.git, notes.encode(rewrite.old), rewrite.path)
 
 
 def _commit(memory: Memory, periods: Sequence[Period], paths: Sequence[str]) -> tuple[str, ...]:

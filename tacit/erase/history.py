@@ -15,7 +15,11 @@ from pathlib import Path
 
 from tacit.erase.pack import is_file, is_folder, parse_tree
 from tacit.erase.target import Erasure, group_by_folder
-from tacit.git.repository import Blob, Git, ObjectReader, Ref
+from tacit.git.index import list_entries
+from tacit.git.objects import list_existing, read_all_objects, walk_commits
+from tacit.git.refs import Ref, list_refs
+from tacit.git.repository import Blob, Git, ObjectReader
+from tacit.git.work_trees import list_work_trees
 from tacit.home import files
 
 LOG_LINE = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ([^\t\n]*)(?:\t([^\n]*))?\n")
@@ -71,15 +75,17 @@ class HistorySurvey:
 def find_roots(git: Git) -> HistoryRoots:
     heads = tuple(
         _read_head(git if index == 0 else Git(root), index > 0)
-        for index, root in enumerate([git.root, *git.work_trees()])
+        for index, root in enumerate([git.root, *list_work_trees(git)])
     )
     logged = {name for file in list_ref_logs(git) for name in _read_log_names(file)}
-    return HistoryRoots(tuple(git.refs()), heads, frozenset(git.exist(sorted(logged))))
+    return HistoryRoots(tuple(list_refs(git)), heads, frozenset(list_existing(git, sorted(logged))))
 
 
 def _read_head(git: Git, is_linked: bool) -> WorkTreeHead:
-    own_refs = tuple(ref for ref in git.refs() if ref.name.startswith(_WORKTREE_REFS)) if is_linked else ()
-    index = tuple(git.staged_blobs()) if (git.directory / "index").exists() else ()
+    own_refs = (
+        tuple(ref for ref in list_refs(git) if ref.name.startswith(_WORKTREE_REFS)) if is_linked else ()
+    )
+    index = tuple(list_entries(git)) if (git.directory / "index").exists() else ()
     return WorkTreeHead(git, git.head() if git.branch() is None else None, index, own_refs)
 
 
@@ -121,7 +127,7 @@ class HistorySearch:
         kinds: dict[str, set[str]] = {"commit": set(), "tree": set(), "blob": set(), "tag": set()}
         is_first = self._similar is None  # count other spellings only once: they do not depend on `learn`
         similar = 0
-        for name, kind, data in self._git.every_object():
+        for name, kind, data in read_all_objects(self._git):
             is_similar = is_first and record_spellings(
                 self._spellings, self._erasure, data, OBJECT_LABELS[kind]
             )
@@ -152,7 +158,7 @@ class HistorySearch:
         self, objects: ObjectReader, roots: HistoryRoots, holding: Mapping[str, set[str]]
     ) -> _TreeWalker:
         commits, trees, tags = self._find_tips(objects, roots)
-        graph = list(self._git.commits(commits))
+        graph = list(walk_commits(self._git, commits))
         walker = _TreeWalker(objects, self._erasure, holding["blob"], self._width, graph, tags)
         walker.walk(dict.fromkeys([*(tree for _, tree, _ in graph), *sorted(trees)]))
         return walker

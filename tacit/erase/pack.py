@@ -12,6 +12,7 @@ import secrets
 import struct
 import zlib
 
+from tacit.git.objects import add_pack
 from tacit.git.repository import Git
 
 _TYPE_CODES = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}
@@ -48,7 +49,7 @@ class Pack:
         self._file.write(checksum.digest())
         self._file.close()
         if self._written_names:
-            self._git.take_in(self._path)
+            add_pack(self._git, self._path)
         self._path.unlink()
 
     def drop(self) -> None:

@@ -16,7 +16,7 @@ from tacit.erase.target import (
     map_text,
 )
 from tacit.erase.transcript import CountTokens, choose_path, redact, slug_of
-from tacit.git import lfs
+from tacit.git.attributes import is_lfs_pointer
 from tacit.home import files
 from tacit.markdown import notes
 
@@ -104,7 +104,7 @@ class TextErasure(Erasure):
 
     def _is_erased_pointer(self, data: bytes) -> bool:
         """Whether this is the pointer of a git-lfs object that contains it."""
-        if not self._large_digests or not lfs.is_pointer(data):
+        if not self._large_digests or not is_lfs_pointer(data):
             return False
         match = re.search(rb"oid sha256:([0-9a-f]{64})", data)
         return match is not None and match[1].decode() in self._large_digests

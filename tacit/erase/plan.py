@@ -29,8 +29,11 @@ from tacit.erase.switch import find_large_objects, switch_history
 from tacit.erase.target import Erasure, is_reserved, is_transcript
 from tacit.erase.worktree import ErasurePlace, WorkTree
 from tacit.errors import UnsafePath
+from tacit.git.attributes import find_blocking_filters
+from tacit.git.objects import drop_unreachable_objects, read_all_objects
 from tacit.git.repository import Git, blob_name
 from tacit.git.work_marker import GitWork
+from tacit.git.work_trees import list_work_trees
 from tacit.home import files
 from tacit.home.layout import Home
 
@@ -85,7 +88,7 @@ def make_plan(home: Home, git: Git, what: Erasure, mirrors: Sequence[Path] = ())
             f"{prefix}{path}, a repository of its own" for path in _find_foreign(tree, trees)
         ]
     plan.encrypted = len(survey.locked | _find_filtered(home, git))
-    plan.derived = Derived(home, what, mirrors, git.work_trees()).look()
+    plan.derived = Derived(home, what, mirrors, list_work_trees(git)).look()
     plan.spellings = survey.spellings
     for display_path, path, data in _iterate_files(home, git):
         _record_file_spellings(plan.spellings, what, display_path, data)
@@ -98,7 +101,7 @@ def _find_filtered(home: Home, git: Git) -> set[str]:
     """Objects of HEAD that differ from the disk because a filter made them."""
     committed = git.tree("HEAD") if git.head() else {}
     tree, names = files.Tree(home.root), set()
-    for path in git.held_back(committed):
+    for path in find_blocking_filters(git, committed):
         with suppress(OSError, UnsafePath):
             if blob_name(tree.read(path), git.algorithm) != committed[path].name:
                 names.add(committed[path].name)
@@ -106,7 +109,7 @@ def _find_filtered(home: Home, git: Git) -> set[str]:
 
 
 def _open_work_trees(git: Git, erasure: Erasure) -> list[WorkTree]:
-    return [WorkTree(root, erasure) for root in (git.root, *git.work_trees())]
+    return [WorkTree(root, erasure) for root in (git.root, *list_work_trees(git))]
 
 
 def _find_foreign(tree: WorkTree, trees: Sequence[WorkTree]) -> list[str]:
@@ -130,7 +133,7 @@ def carry_out(
     """Returns the places that still contain it: none, unless something was out of reach. The caller holds the
     home's lock, has called `make_ready` before planning, and keeps the daemon from running."""
     erasure, paths = plan.what, [place.path for place in plan.places]
-    derived = Derived(home, erasure, mirrors, git.work_trees())
+    derived = Derived(home, erasure, mirrors, list_work_trees(git))
     journal = _journal_path(home, erasure)
     with hold_sessions(home, erasure, paths), GitWork(home, git).writing({}):
         entry = {"kind": erasure.kind, "began": now.isoformat(timespec="seconds")}
@@ -148,7 +151,7 @@ def carry_out(
         for file in plan.large:
             file.unlink(missing_ok=True)
         tell("removing what nothing leads to any more")
-        git.drop_unreachable()
+        drop_unreachable_objects(git)
     tell("looking for what is left")
     plan.spellings = {}
     remaining = {
@@ -169,7 +172,7 @@ def _find_remaining(
     """Searches the bytes of every file, and the content of every git object. Also fills `spellings`."""
     yield from _find_remaining_files(home, git, erasure, spellings)
     if erasure.may_change(""):
-        for name, kind, data in git.every_object():
+        for name, kind, data in read_all_objects(git):
             record_spellings(spellings, erasure, data, OBJECT_LABELS[kind])
             if erasure.holds(data):
                 yield f".git ({kind} {name[:10]})"
@@ -211,7 +214,7 @@ def _record_file_spellings(spellings: Spellings, erasure: Erasure, display_path:
 def _iterate_files(home: Home, git: Git) -> Iterator[tuple[str, str, bytes]]:
     """All files and folders: display path, path, content. For git's compressed objects the content is empty.
     Work trees inside the home are part of it."""
-    outside = [root for root in git.work_trees() if not root.is_relative_to(home.root)]
+    outside = [root for root in list_work_trees(git) if not root.is_relative_to(home.root)]
     for root in (home.root, *outside):
         prefix = "" if root == home.root else f"{root}/"
         for directory, folders, names in os.walk(root):

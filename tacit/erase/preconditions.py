@@ -10,10 +10,10 @@ from contextlib import ExitStack, contextmanager
 from tacit.erase.sessions import SessionErasure
 from tacit.erase.target import Erasure, is_transcript
 from tacit.errors import Busy, GitError, HomeError
-from tacit.git import locks
-from tacit.git.repair import clear_dead_locks
+from tacit.git.repair import clear_dead_locks, is_dead_lock
 from tacit.git.repository import Git
 from tacit.git.work_marker import GitWork
+from tacit.git.work_trees import list_work_trees
 from tacit.home import files
 from tacit.home.layout import Home
 from tacit.transcripts import writer
@@ -35,10 +35,10 @@ def make_ready(home: Home, git: Git) -> None:
     change. The caller holds the home's lock."""
     work = GitWork(home, git)
     if (since := work.died_since) is not None:
-        for root in git.work_trees():
+        for root in list_work_trees(git):
             clear_dead_locks(Home(root), Git(root), since=since)
     work.settle()
-    for root in (git.root, *git.work_trees()):
+    for root in (git.root, *list_work_trees(git)):
         directory = Git(root).directory
         operation = Git(root).in_progress() or next(
             ("a bisect or a sequence" for name in _IN_PROGRESS_FILES if (directory / name).exists()), None
@@ -46,7 +46,7 @@ def make_ready(home: Home, git: Git) -> None:
         if operation:
             raise Busy(f"In {root} {operation} is in progress. Finish or abort it, then try again.")
         lock = directory / "index.lock"
-        if lock.exists() and not locks.is_dead(lock, root):
+        if lock.exists() and not is_dead_lock(lock, root):
             raise Busy(f"A git command is at work in {root}. Try again when it is done.")
 
 

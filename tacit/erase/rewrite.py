@@ -17,7 +17,9 @@ from tacit.erase.history import HistorySurvey, WorkTreeHead, parse_tag
 from tacit.erase.pack import Pack, build_tree, is_file, is_folder, parse_tree
 from tacit.erase.target import Erasure
 from tacit.errors import GitError
-from tacit.git.repository import Blob, Git, Ref
+from tacit.git.objects import walk_commits
+from tacit.git.refs import Ref
+from tacit.git.repository import Blob, Git
 
 _SIGNATURE = re.compile(rb"^-----BEGIN (?:PGP|SSH|SIGNED) .*\Z", re.DOTALL | re.MULTILINE)
 _COMMIT_NAME = re.compile(rb"(?<![0-9a-z])[0-9a-f]{7,64}(?![0-9a-z])")
@@ -83,7 +85,7 @@ class HistoryRewriter:
         notes = [
             ref.target for ref in roots.refs if ref.name.startswith(_NOTES_PREFIX) and ref.kind == "commit"
         ]
-        note_commits = list(self._git.commits(notes))
+        note_commits = list(walk_commits(self._git, notes))
         note_names = {name for name, _, _ in note_commits}
         for name, tree, parents in self._survey.graph:
             if name not in note_names:

@@ -16,6 +16,7 @@ from tacit.erase.passage import TextErasure
 from tacit.erase.sessions import SessionErasure, match_origin, match_session
 from tacit.erase.target import Erasure
 from tacit.errors import UsageError
+from tacit.git.remotes import list_remotes
 from tacit.home import files
 from tacit.memory import Memory
 from tacit.search.open_index import quarantine_index
@@ -113,8 +114,8 @@ def _mirror_folders(memory: Memory) -> list[Path]:
 
 def _list_outside(memory: Memory, plan: forget.ErasurePlan) -> list[str]:
     git, config = memory.git, memory.config
-    places = [f"the remote {name} ({url}): {_describe_push(plan, name)}" for name, url in git.remotes()]
-    if config.git.remote and config.git.remote not in (url for _, url in git.remotes()):
+    places = [f"the remote {name} ({url}): {_describe_push(plan, name)}" for name, url in list_remotes(git)]
+    if config.git.remote and config.git.remote not in (url for _, url in list_remotes(git)):
         places.append(f"the remote of git.remote in {memory.home.config.name}")
     for status in memory.workspaces.look():
         workspace, suffix = (

@@ -17,7 +17,15 @@ from pathlib import Path
 from tacit.erase.history import LOG_LINE, HistorySurvey, WorkTreeHead, list_ref_logs
 from tacit.erase.rewrite import RewriteResult
 from tacit.erase.target import Erasure, iterate_numbered
-from tacit.git.repository import Git, Ref
+from tacit.git.index import (
+    drop_cached_folders,
+    drop_resolve_undo,
+    list_not_checked_out,
+    set_skip_worktree,
+    update_entries,
+)
+from tacit.git.refs import Ref, move_refs
+from tacit.git.repository import Git
 from tacit.home import files
 
 _MESSAGE_FILES = ("COMMIT_EDITMSG", "TAG_EDITMSG", "NOTES_EDITMSG")
@@ -64,11 +72,11 @@ def _move_refs(git: Git, survey: HistorySurvey, rewritten: RewriteResult, new_na
             moved.append((ref.name, None, ref.target))
         elif new != ref.target:
             moved.append((name, new, ref.target))
-    git.move_refs(created)
+    move_refs(git, created)
     _copy_logs(git, new_names)
     for head in survey.roots.heads:
         _move_head(head, new_names, targets, rewritten)
-    git.move_refs(moved)
+    move_refs(git, moved)
 
 
 def _choose_ref_names(
@@ -120,7 +128,7 @@ def _move_head(
     ]
     if head.detached and rewritten.of(head.detached) != head.detached:
         moves.append(("HEAD", rewritten.of(head.detached), head.detached))
-    head.git.move_refs(moves)
+    move_refs(head.git, moves)
     file = head.git.directory / "HEAD"
     branch = file.read_text(errors="surrogateescape").removeprefix("ref: ").strip()
     if new_names.get(branch, branch) != branch:
@@ -130,20 +138,20 @@ def _move_head(
 def _update_indexes(erasure: Erasure, survey: HistorySurvey, rewritten: RewriteResult) -> list[Path]:
     held_indexes = []
     for head, entries in rewritten.indexes:
-        absent = {erasure.path(path) for path in head.git.not_checked_out()}  # with their new names
+        absent = {erasure.path(path) for path in list_not_checked_out(head.git)}  # with their new names
         removed, present = (
             [entry for entry in entries if entry[1] is None],
             [entry for entry in entries if entry[1] is not None],
         )
-        if not head.git.update_index([*removed, *present]):
+        if not update_entries(head.git, [*removed, *present]):
             held_indexes.append(head.git.directory / "index")
             continue
         if sparse := [path for path, _ in present if path in absent]:
-            head.git.leave_out(sparse)
+            set_skip_worktree(head.git, sparse)
         if removed:
-            head.git.drop_old_folders()
+            drop_cached_folders(head.git)
     for head in survey.roots.heads:
-        head.git.forget_resolved()
+        drop_resolve_undo(head.git)
     return held_indexes
 
 

@@ -17,23 +17,34 @@ from pathlib import Path
 
 from tacit.diagnostics import Problem
 from tacit.errors import COMMIT_YOURSELF, Filtered, GitError, Locked, UnsafePath
-from tacit.git import commit_message, lfs, locks
-from tacit.git.commit_message import TextEdit
-from tacit.git.hooks import MEMORY_PATH, check_memory_size
-from tacit.git.repair import repair
-from tacit.git.repository import (
-    EXECUTABLE,
+from tacit.git import commit_message
+from tacit.git.attributes import (
     LFS_FILTER,
+    find_blocking_filters,
+    find_filters,
+    find_unchanged,
+    inherited_filter,
+    is_lfs_installed,
+    is_lfs_path,
+    is_lfs_pointer,
+    make_lfs_pointer,
+    split_filter,
+    store_lfs_object,
+)
+from tacit.git.commit_message import TextEdit
+from tacit.git.commits import (
+    EXECUTABLE,
     PLAIN,
     SYMLINK,
-    Blob,
     CommitPlan,
     FileChange,
-    Git,
-    blob_name,
-    inherited_filter,
-    split_filter,
+    import_commits,
+    refuse_filtered,
 )
+from tacit.git.hooks import MEMORY_PATH, check_memory_size
+from tacit.git.index import list_files, list_not_checked_out, list_staged, list_untracked
+from tacit.git.repair import is_dead_lock, is_git_running, repair
+from tacit.git.repository import Blob, Git, blob_name
 from tacit.git.work_marker import GitWork
 from tacit.home import files
 from tacit.home.conflicts import conflict_problem, find_markers
@@ -95,14 +106,14 @@ class Committer:
         if git.branch() is None:
             return "HEAD is detached; it will be committed when you are on a branch again (git switch main)"
         lock = git.directory / "index.lock"
-        if self._commit_is_being_written() or (lock.exists() and not locks.is_dead(lock, self._home.root)):
+        if self._commit_is_being_written() or (lock.exists() and not is_dead_lock(lock, self._home.root)):
             return "you are in the middle of a git command; it will be committed after it"
         return ""
 
     def _commit_is_being_written(self) -> bool:
         """`git commit` without -a holds no lock while its editor is open, but fails if HEAD moves on."""
         message = self._git.directory / "COMMIT_EDITMSG"
-        return message.exists() and locks.is_git_running(self._home.root, b"commit") is True
+        return message.exists() and is_git_running(self._home.root, b"commit") is True
 
     # ------------------------------------------------------------ conversations
 
@@ -120,7 +131,7 @@ class Committer:
                 list(sealed) if fresh and self._have_records(sealed) else self._missing_from_head(sealed)
             )
             try:
-                filtered = self._git.held_back(record.path or "" for record, _ in pending)
+                filtered = find_blocking_filters(self._git, (record.path or "" for record, _ in pending))
                 ready = [item for item in pending if item[0].path not in filtered]
                 commits = self._commit([self._plan_conversation(record, sha) for record, sha in ready])
             except GitError as error:
@@ -173,7 +184,8 @@ class Committer:
         committed = self._git.tree("HEAD", *(record.path or "" for record, _ in sealed))
         pending = [(record, sha) for record, sha in sealed if not self._is_committed(committed, record)]
         committed_paths = [record.path for record, _ in pending if record.path in committed]
-        unchanged = self._git.unchanged(self._git.held_back(committed_paths)) if committed_paths else set()
+        filters = find_blocking_filters(self._git, committed_paths)
+        unchanged = find_unchanged(self._git, filters)
         return [(record, sha) for record, sha in pending if record.path not in unchanged]
 
     def _is_committed(self, committed: Mapping[str, Blob], record: SessionState) -> bool:
@@ -196,11 +208,11 @@ class Committer:
         git = self._git
         has_head = git.head() is not None
         committed = git.tree("HEAD", *NOTE_FOLDERS, *NOTE_FILES) if has_head else {}
-        paths = sorted({*committed, *git.present(*NOTE_FOLDERS, *NOTE_FILES)})
+        paths = sorted({*committed, *list_files(git, *NOTE_FOLDERS, *NOTE_FILES)})
         staged = self.staged()
-        absent = git.not_checked_out()
+        absent = list_not_checked_out(git)
         filters = self._find_filters(paths)
-        unchanged = git.unchanged({path: name for path, name in filters.items() if name != LFS_FILTER})
+        unchanged = find_unchanged(git, {path: name for path, name in filters.items() if name != LFS_FILTER})
         changes: dict[str, FileChange] = {}
         skipped = []
         for path in paths:
@@ -225,9 +237,9 @@ class Committer:
 
     def _find_filters(self, paths: Sequence[str]) -> dict[str, str]:
         """The filters from git; a draft also gets the filter of its target note, whose text it contains."""
-        filters = self._git.filters(paths)
+        filters = find_filters(self._git, paths)
         notes = {path: self._read_targets(path) for path in paths if _is_draft(path) and path not in filters}
-        filtered = self._git.held_back({note for targets in notes.values() for note in targets})
+        filtered = find_blocking_filters(self._git, {note for targets in notes.values() for note in targets})
         for path, targets in notes.items():
             if note := next((note for note in targets if note in filtered), ""):
                 filters[path] = inherited_filter(filtered[note], note)
@@ -292,17 +304,17 @@ class Committer:
 
     def _to_committed_bytes(self, path: str, data: bytes, committed: Blob | None, filter_name: str) -> bytes:
         """The bytes, or a pointer to them if git-lfs is in use."""
-        is_large = filter_name == LFS_FILTER or (not filter_name and lfs.is_tracked(path))
-        if not is_large or lfs.is_pointer(data):
+        is_large = filter_name == LFS_FILTER or (not filter_name and is_lfs_path(path))
+        if not is_large or is_lfs_pointer(data):
             return data
-        pointer = lfs.make_pointer(data)
+        pointer = make_lfs_pointer(data)
         is_pointer_there = committed is not None and blob_name(pointer, self._git.algorithm) == committed.name
-        return pointer if is_pointer_there or lfs.is_installed() else data
+        return pointer if is_pointer_there or is_lfs_installed() else data
 
     def _store_large(self, changes: Mapping[str, FileChange]) -> None:
         for path, change in changes.items():
-            if change.data is not None and lfs.is_pointer(change.data):
-                lfs.store_object(self._git.directory, self._tree.read(path))
+            if change.data is not None and is_lfs_pointer(change.data):
+                store_lfs_object(self._git.directory, self._tree.read(path))
 
     def _build_edits(
         self, changes: Mapping[str, FileChange], committed: Mapping[str, Blob]
@@ -345,7 +357,7 @@ class Committer:
         )
 
     def _filter_checked_out(self, paths: Sequence[str]) -> list[str]:
-        absent = self._git.not_checked_out()
+        absent = list_not_checked_out(self._git)
         return [path for path in paths if path not in absent]
 
     def _commit_by_kind(self, pending: NoteChanges, compose: Callable[..., str]) -> CommitOutcome:
@@ -420,14 +432,14 @@ class Committer:
     def staged(self) -> set[str]:
         """Paths that the user has staged, without those of our last commit that the index still lacks."""
         git = self._git
-        return (
-            git.staged() - self._work.untold() if (git.directory / "index").exists() and git.head() else set()
-        )
+        if not (git.directory / "index").exists() or not git.head():
+            return set()
+        return list_staged(git) - self._work.untold()
 
     def _commit(self, plans: Sequence[CommitPlan]) -> list[str]:
         if not plans:
             return []
-        self._git.refuse_filtered(plans)  # before the marker for the index is written
+        refuse_filtered(self._git, plans)  # before the marker for the index is written
         algorithm = self._git.algorithm
         entries = {
             change.path: None if change.data is None else _future_blob(change, algorithm)
@@ -436,11 +448,11 @@ class Committer:
         }
         with self._work.writing(entries):
             try:
-                return self._git.commit(plans)
+                return import_commits(self._git, plans)
             except GitError:
                 if not repair(self._home, self._git):
                     raise
-                return self._git.commit(plans)
+                return import_commits(self._git, plans)
 
 
 def make_filter_problem(path: str, filter_name: str) -> Problem:
@@ -486,7 +498,7 @@ def find_loose_transcripts(home: Home, git: Git) -> LooseTranscripts:
     ready, problems = [], []
     recorded_paths = {record.path for record in writer.list_states(home)}
     committed = git.tree("HEAD", CONVERSATIONS) if git.head() else {}
-    for path in git.untracked(CONVERSATIONS):
+    for path in list_untracked(git, CONVERSATIONS):
         file = home.root / path
         if not path.endswith(".md") or path in recorded_paths or path in committed or not file.is_file():
             continue

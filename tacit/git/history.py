@@ -13,9 +13,17 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from tacit.errors import Busy, TacitError, UsageError
-from tacit.git import lfs
+from tacit.git.attributes import (
+    LFS_FILTER,
+    find_blocking_filters,
+    find_filters,
+    is_lfs_path,
+    is_lfs_pointer,
+    make_lfs_pointer,
+)
+from tacit.git.commits import EXECUTABLE, PLAIN, CommitPlan, FileChange
 from tacit.git.committer import Committer
-from tacit.git.repository import EXECUTABLE, LFS_FILTER, PLAIN, CommitPlan, FileChange, Git
+from tacit.git.repository import Git
 from tacit.home import files
 from tacit.home.conflicts import NoteTree
 from tacit.home.layout import PURGED, REVIEWED, Home
@@ -241,7 +249,7 @@ class History:
         if any(path.startswith("raw/") and path != PURGED for path in sides):
             raise UsageError(f"{commit[:10]} holds a sealed transcript, and those are never undone.")
         sides.pop(REVIEWED, None)
-        for path, name in self._git.held_back(sides).items():
+        for path, name in find_blocking_filters(self._git, sides).items():
             message = f"{path} has the git filter {name}, which tacit does not run, so nothing was undone."
             raise UsageError(f"{message} Take it back yourself with: git revert {commit[:10]}")
         reversals = [
@@ -276,7 +284,7 @@ class History:
         elif path == PURGED and committed_form is not None and after.data is not None:
             data = self._merge(path, committed_form, after.data, before.data or b"")
         elif (
-            committed_form is None or after.data is None or before.data is None or lfs.is_pointer(after.data)
+            committed_form is None or after.data is None or before.data is None or is_lfs_pointer(after.data)
         ):
             raise UsageError(
                 f"{path} has changed since {commit[:10]}, so that commit cannot be taken back as it is."
@@ -295,9 +303,9 @@ class History:
 
     def _expand_pointer(self, path: str, data: bytes | None) -> bytes | None:
         """The bytes for the work tree: for a git-lfs pointer, the attachment itself."""
-        if data is None or not lfs.is_pointer(data):
+        if data is None or not is_lfs_pointer(data):
             return data
-        if not lfs.is_tracked(path) and self._git.filters([path]).get(path) != LFS_FILTER:
+        if not is_lfs_path(path) and find_filters(self._git, [path]).get(path) != LFS_FILTER:
             return data
         match = re.search(rb"^oid sha256:([0-9a-f]{64})$", data, re.MULTILINE)
         name = match[1].decode() if match else "none"
@@ -364,9 +372,9 @@ def _mode(permissions: int) -> str:
 def _committed_form(current: bytes | None, after: bytes | None) -> bytes | None:
     """The bytes on disk as git has them: a pointer if git has one."""
     needs_pointer = (
-        current is not None and after is not None and lfs.is_pointer(after) and not lfs.is_pointer(current)
+        current is not None and after is not None and is_lfs_pointer(after) and not is_lfs_pointer(current)
     )
-    return lfs.make_pointer(current) if needs_pointer and current is not None else current
+    return make_lfs_pointer(current) if needs_pointer and current is not None else current
 
 
 def _write_file(

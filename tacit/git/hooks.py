@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tacit.diagnostics import Problem
+from tacit.git.attributes import find_blocking_filters
 from tacit.git.repository import Git
 from tacit.home import files
 from tacit.home.conflicts import find_markers
@@ -76,7 +77,7 @@ def check_staged(git: Git, warn: int, cap: int, block: int) -> list[Problem]:
     """Problems with what is about to be committed, according to the index."""
     limits = (warn, cap, block)
     entries = list(_list_staged(git))
-    filtered = git.held_back({path for _, path in entries})
+    filtered = find_blocking_filters(git, {path for _, path in entries})
     return [
         problem
         for status, path in entries

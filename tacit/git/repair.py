@@ -18,11 +18,11 @@ from itertools import takewhile
 from pathlib import Path
 
 from tacit.diagnostics import Problem
-from tacit.git import locks
-from tacit.git.repository import Git, blob_name
+from tacit.git.repository import Git, blob_name, common_directory
 from tacit.home import files
 from tacit.home.layout import Home
 
+_MAX_LOCK_AGE_S = 60.0  # without /proc, or if the owner is unknown, an older lock counts as dead
 _OBJECT_NAME = re.compile(
     r"[0-9a-f]{38}|[0-9a-f]{62}"
 )  # a loose object in its folder; other names are git's temporary files
@@ -76,15 +76,15 @@ def _make_finding(
 def _check_locks(home: Home, git: Git, ours_since: float | None) -> Iterator[DamageFinding]:
     """`ours_since`: our own git died after that moment, so locks made since then are ours and need no
     waiting time. index.lock is only cleared if it can be ours."""
-    for lock in locks.list_ref_locks(git.directory):
+    for lock in list_ref_locks(git.directory):
         is_ours = ours_since is not None and _is_made_since(lock, ours_since)
-        if locks.is_dead(lock, home.root, ours=is_ours):
+        if is_dead_lock(lock, home.root, ours=is_ours):
             yield _lock_finding(lock)
     lock = git.directory / "index.lock"
-    if lock.exists() and locks.is_dead(lock, home.root, ours=True):
+    if lock.exists() and is_dead_lock(lock, home.root, ours=True):
         if ours_since is not None and _is_made_since(lock, ours_since):
             yield _lock_finding(lock)
-        elif locks.is_dead(lock, home.root):
+        elif is_dead_lock(lock, home.root):
             advice = f"It blocks your own git, not tacit. If no git is running: rm {lock}"
             yield _make_finding(".git/index.lock", "was left by a git that died.", advice)
 
@@ -319,3 +319,58 @@ def _rewrite_object(git: Git, empty: Path, source: Path | None) -> None:
     started = time.time()
     git.run("hash-object", "-w", "--no-filters", "--stdin", stdin=source.read_bytes())
     git.sync(since=started)
+
+
+# ---------------------------------------------------------------- lock files of git
+#
+# git closes index.lock while an editor is open, so an open file descriptor shows that it is in use, but its
+# absence shows nothing: any live git process of this repository counts as the owner.
+
+
+def is_git_running(root: Path, command: bytes = b"") -> bool | None:
+    """Whether a git process (with this command) runs in this repository; None if the system cannot tell."""
+    if not os.path.isdir("/proc/self/fd"):
+        return None
+    real_root = os.path.realpath(root)
+    return any(_works_in(pid, real_root, command) for pid in _list_process_ids())
+
+
+def _list_process_ids() -> Iterator[str]:
+    return (name for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid())
+
+
+def _works_in(pid: str, root: str, command: bytes) -> bool:
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as name:
+            if not name.read().startswith(b"git"):
+                return False
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            arguments = file.read()
+        if command and command not in arguments.split(b"\0"):
+            return False
+        folder = os.path.realpath(f"/proc/{pid}/cwd")
+        return (folder + "/").startswith(root + "/") or os.fsencode(root) in arguments
+    except OSError:
+        return False  # it ended in the meantime, or belongs to another user
+
+
+def lock_age(lock: Path) -> float:
+    try:
+        return time.time() - lock.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def is_dead_lock(lock: Path, root: Path, *, ours: bool = False) -> bool:
+    """`ours`: our own git left the lock when it died, so its age does not matter."""
+    running = is_git_running(root)
+    if running is None:
+        return lock_age(lock) > _MAX_LOCK_AGE_S
+    return not running and (ours or lock_age(lock) > _MAX_LOCK_AGE_S)
+
+
+def list_ref_locks(directory: Path) -> list[Path]:
+    """Locks that block our commits. The user's index.lock does not: we never need it."""
+    common = common_directory(directory)
+    names = [directory / "HEAD.lock", common / "packed-refs.lock", common / "config.lock"]
+    return [*(name for name in names if name.exists()), *sorted((common / "refs").rglob("*.lock"))]

@@ -17,9 +17,10 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 
-from tacit.git import locks
-from tacit.git.repair import clear_dead_locks, repair
+from tacit.git.index import find_entries, list_not_checked_out, update_entries
+from tacit.git.repair import clear_dead_locks, list_ref_locks, repair
 from tacit.git.repository import Blob, Git
+from tacit.git.work_trees import drop_incomplete_work_trees
 from tacit.home import files
 from tacit.home.layout import Home
 
@@ -44,7 +45,7 @@ class GitWork:
         """Clear the locks of our dead git, repair damage from a power cut, update the index."""
         if (since := self.died_since) is not None:
             clear_dead_locks(self._home, self._git, since=since)
-            self._git.forget_torn_work_trees(f"/{self._home.private.name}/")
+            drop_incomplete_work_trees(self._git, f"/{self._home.private.name}/")
         if self._git.directory.is_dir() and not self._git.looks_sound():
             repair(self._home, self._git)
         if not self._marker.exists():
@@ -62,19 +63,17 @@ class GitWork:
         removed). On failure the marker stays, because a stopped git may have left locks."""
         self.settle()
         missed = _read_marker(self._marker)[1] if self._marker.exists() else {}
-        index_entries = self._git.index_entries(entries.keys())
+        index_entries = find_entries(self._git, entries.keys())
         before = {**missed, **{path: index_entries.get(path) for path in entries}}
         self._write_marker("working", before)
         yield
-        if locks.list_ref_locks(
-            self._git.common
-        ):  # git may fail to remove its own locks and still report success
+        if list_ref_locks(self._git.common):  # git may fail to remove its own locks and still succeed
             clear_dead_locks(self._home, self._git, since=self._marker.stat().st_mtime)
         self._update_index({**self._read_head(missed.keys() - entries.keys()), **entries}, before)
 
     def _find_unchanged(self, before: Mapping[str, Blob | None]) -> set[str]:
         """Paths whose index entry is the same as before our commit. Others were staged by the user since."""
-        index_entries = self._git.index_entries(before.keys())
+        index_entries = find_entries(self._git, before.keys())
         return {path for path, blob in before.items() if index_entries.get(path) == blob}
 
     def _read_head(self, paths: AbstractSet[str]) -> dict[str, Blob | None]:
@@ -82,7 +81,7 @@ class GitWork:
         return {path: committed.get(path) for path in paths}
 
     def _update_index(self, entries: Mapping[str, Blob | None], before: Mapping[str, Blob | None]) -> None:
-        if not entries or self._is_nothing_checked_out(entries) or self._git.update_index(entries.items()):
+        if not entries or self._is_nothing_checked_out(entries) or update_entries(self._git, entries.items()):
             self._marker.unlink(missing_ok=True)
         else:
             self._write_marker("stale", {path: before.get(path) for path in entries})
@@ -91,7 +90,7 @@ class GitWork:
         """Then there is no index, and one with only our paths would mark all others as deleted."""
         if (self._git.directory / "index").exists():
             return False
-        return bool(self._git.not_checked_out() - entries.keys())
+        return bool(list_not_checked_out(self._git) - entries.keys())
 
     def _write_marker(self, state: str, before: Mapping[str, Blob | None]) -> None:
         entries = {path: blob and [blob.mode, blob.name] for path, blob in sorted(before.items())}

@@ -17,7 +17,10 @@ from tacit.diagnostics import Problem
 from tacit.erase.plan import find_unfinished
 from tacit.errors import MergeConflict, StoreError, TacitError
 from tacit.git import hooks, repair
+from tacit.git.attributes import find_blocking_filters
 from tacit.git.committer import find_loose_transcripts, make_filter_problem
+from tacit.git.index import list_files, list_not_checked_out
+from tacit.git.process import read_user_setting
 from tacit.git.repository import Blob, Git, blob_name
 from tacit.git.work_marker import GitWork
 from tacit.home import files, status
@@ -200,7 +203,7 @@ def _check_filters(home: Home, _config: Config) -> CheckResult:
     """Paths that only the user's own git can commit, and those that are in git as plain text anyway."""
     git = Git(home.root)
     committed = git.tree("HEAD") if git.head() else {}
-    filtered = git.held_back(dict.fromkeys((*committed, *git.present())))
+    filtered = find_blocking_filters(git, dict.fromkeys((*committed, *list_files(git))))
     plain_paths = [
         path for path in filtered if path in committed and _is_plain_text(home, git, path, committed[path])
     ]
@@ -239,7 +242,7 @@ def _check_hooks(home: Home, _config: Config) -> CheckResult:
     problems = [
         Problem(f".git/hooks/{name}", "does not call tacit.", advice, level="warning") for name in missing
     ]
-    elsewhere = git.hooks_elsewhere()
+    elsewhere = read_user_setting(git.root, "core.hooksPath")  # as the user's own git sees it
     if elsewhere.rstrip("/") not in ("", ".git/hooks"):
         message = f"are not run: your core.hooksPath is {elsewhere}."
         advice = f"For this home: git -C {home.root} config core.hooksPath .git/hooks"
@@ -330,7 +333,7 @@ def _is_utf8(data: bytes) -> bool:
 def _check_origins(home: Home, _config: Config) -> CheckResult:
     """Lines in notes that come from someone other than the owner, and lines whose transcript is missing."""
     count, foreign, untraceable = 0, [], []
-    absent = Git(home.root).not_checked_out()
+    absent = list_not_checked_out(Git(home.root))
     for line in read_generated(home):
         if line.path.startswith("drafts/"):
             continue

@@ -12,9 +12,12 @@ from pathlib import Path
 from tacit.diagnostics import Problem
 from tacit.errors import CHECK_OUT, HomeError
 from tacit.git import hooks
+from tacit.git.attributes import find_blocking_filters
+from tacit.git.commits import PLAIN, CommitPlan, FileChange, import_commits
 from tacit.git.committer import make_filter_problem
+from tacit.git.index import find_entries, list_not_checked_out, list_tracked
 from tacit.git.repair import repair
-from tacit.git.repository import PLAIN, Blob, CommitPlan, FileChange, Git, blob_name, require_installed
+from tacit.git.repository import Blob, Git, blob_name, require_installed
 from tacit.git.work_marker import GitWork
 from tacit.home import files
 from tacit.home.conflicts import conflict_problem
@@ -152,7 +155,7 @@ def _drop_tracked(home: Home, git: Git, starter: Mapping[str, bytes], report: In
     """The files to create. A template must not replace a file that git has: a deleted one is restored from
     git, and one that is not checked out stays absent."""
     missing = [path for path in starter if not os.path.lexists(home.root / path)]
-    tracked = git.known(missing)
+    tracked = list_tracked(git, missing)
     for path, data in _read_deleted(git, tracked).items():
         _write_missing(home.root / path, data)
         report.mended.append(f"{path}: was deleted; it is there again, as git has it.")
@@ -167,8 +170,8 @@ def _drop_tracked(home: Home, git: Git, starter: Mapping[str, bytes], report: In
 def _read_deleted(git: Git, paths: Collection[str]) -> dict[str, bytes]:
     """The index's content of these files, without those that a checkout leaves out, whose removal the user
     staged, or that a filter would change."""
-    excluded = git.not_checked_out() | git.held_back(paths).keys()
-    entries = {path: blob for path, blob in git.index_entries(paths).items() if path not in excluded}
+    excluded = list_not_checked_out(git) | find_blocking_filters(git, paths).keys()
+    entries = {path: blob for path, blob in find_entries(git, paths).items() if path not in excluded}
     data = git.blobs({blob.name for blob in entries.values()})
     return {path: data[blob.name] for path, blob in entries.items() if blob.name in data}
 
@@ -185,7 +188,7 @@ def _drop_overriding_rules(starter: Mapping[str, bytes], git: Git) -> dict[str, 
     """Leave out our rules for attachments if the user has a filter for them: ours would override rules for
     all repositories, and files would not be encrypted as intended."""
     rules = starter.get(_ATTRIBUTES_FILE, b"").splitlines(keepends=True)
-    if not git.held_back(["attachments/a/a.png"]):
+    if not find_blocking_filters(git, ["attachments/a/a.png"]):
         return dict(starter)
     return {**starter, _ATTRIBUTES_FILE: b"".join(line for line in rules if not _names_filter(line))}
 
@@ -231,7 +234,7 @@ def _first_commit(
         for path, data in starter.items()
         if path in report.made or (path not in committed and (home.root / path).read_bytes() == data)
     ]
-    filtered = git.held_back(paths)
+    filtered = find_blocking_filters(git, paths)
     report.warnings.extend(make_filter_problem(path, name) for path, name in filtered.items())
     paths = [path for path in paths if path not in filtered]
     if not paths or git.branch() is None or git.in_progress():
@@ -240,7 +243,7 @@ def _first_commit(
     message = "maintenance: lay out the home\n\n" + "".join(f"- {path}\n" for path in paths)
     blobs = {change.path: Blob(PLAIN, blob_name(change.data or b"", git.algorithm)) for change in changes}
     with work.writing(blobs):
-        return git.commit([CommitPlan(message, changes, now)])[0]
+        return import_commits(git, [CommitPlan(message, changes, now)])[0]
 
 
 def load_starter_files(folder: Path, config: str) -> dict[str, bytes]:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tacit.git.repository import require_checked_out
+from tacit.git.index import require_checked_out
 from tacit.home.files import LOG_FLAGS, Tree, acquire_flock, append_lines, explain_disk_errors
 
 _LOCK_TIMEOUT_S = 10.0  # for other writers to finish

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tacit.config import Policy
 from tacit.errors import ChangedOnDisk, MergeConflict, NotCheckedOut, TacitError, UnsafePath
-from tacit.git.repository import require_checked_out
+from tacit.git.attributes import find_blocking_filters
+from tacit.git.index import require_checked_out
 from tacit.home import files
 from tacit.home.conflicts import NoteTree, find_note_conflicts
 from tacit.home.layout import CONVERSATIONS, REVIEWED
@@ -317,7 +318,7 @@ def _review_reason(memory: Memory, change: Change) -> str:
 def draft_contradictions(memory: Memory, path: str, found: Iterable[tuple[str, Change]]) -> Iterator[Draft]:
     """Propose to mark lines that people wrote as superseded: only a person may do that."""
     found = list(found)
-    filtered = memory.git.held_back([path] if found else [])
+    filtered = find_blocking_filters(memory.git, [path] if found else [])
     for line, change in found:
         data = NoteTree(memory.home.root).read(path)
         old, new = notes.decode(data), comment.mark_superseded(line, change.day)

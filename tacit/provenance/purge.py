@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING
 
 from tacit.erase.sessions import match_origin
 from tacit.errors import Busy, ChangedOnDisk, StoreError, UsageError
+from tacit.git.attributes import find_blocking_filters
+from tacit.git.commits import CommitPlan, FileChange
 from tacit.git.committer import Committer
-from tacit.git.repository import CommitPlan, FileChange
 from tacit.home import files
 from tacit.home.layout import CONVERSATIONS, PURGED
 from tacit.learn import window_proposals
@@ -129,7 +130,7 @@ class _PurgeRun:
         if staged := sorted(touched & committer.staged()):
             problem = f"{', '.join(staged)} is staged by you, so nothing was purged."
             raise UsageError(f"{problem} Commit it or take it back with: git restore --staged PATH")
-        if filters := self._git.held_back(touched):
+        if filters := find_blocking_filters(self._git, touched):
             path, name = next(iter(filters.items()))
             problem = f"{path} has the git filter {name}, which tacit does not run, so nothing was purged."
             raise UsageError(f"{problem} Take the filter out of the git attributes first.")

@@ -18,7 +18,7 @@ from tacit.errors import UsageError
 from tacit.evaluation.budgets import Measurement, ProgressCallback, measure_home
 from tacit.evaluation.searchable import Searchable
 from tacit.evaluation.sets import EvalQuestion, EvidencePlace
-from tacit.git import checkout
+from tacit.git.work_trees import check_out
 from tacit.home.layout import CONVERSATIONS, Home
 from tacit.llm.ledger import RETENTION_DAYS, Call, SpendTotal, sum_calls
 from tacit.llm.prices import find_price
@@ -127,7 +127,7 @@ def measure_recall(
     with tempfile.TemporaryDirectory(prefix="compare-", dir=memory.home.private) as folder:
         root = Path(folder) / "home"
         root.mkdir()
-        checkout.check_out(memory.git, side.commit, root, _EXCLUDED[searchable])
+        check_out(memory.git, side.commit, root, _EXCLUDED[searchable])
         config = replace(memory.config, workspaces=())
         isolated = create_memory(Home(root), config, memory.moment)
         try:

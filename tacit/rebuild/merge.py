@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tacit.errors import Busy, ChangedOnDisk, UsageError
-from tacit.git.tags import create_snapshot
+from tacit.git.refs import create_snapshot
 from tacit.home import files
 from tacit.learn.runs import LearnRun
 from tacit.memory import Memory

@@ -20,9 +20,14 @@ from datetime import datetime
 from typing import NamedTuple
 
 from tacit.errors import GitError, UsageError
-from tacit.git import checkout
-from tacit.git.repository import CommitPlan, Git
+from tacit.git.attributes import find_blocking_filters
+from tacit.git.commits import CommitPlan, import_commits, refuse_filtered
+from tacit.git.index import reset_index
+from tacit.git.objects import read_trailer
+from tacit.git.refs import set_ref
+from tacit.git.repository import Git
 from tacit.git.work_marker import GitWork
+from tacit.git.work_trees import add_work_tree, check_out, drop_work_tree, list_changes
 from tacit.home import files
 from tacit.home.layout import Home
 from tacit.home.paths import name_problem
@@ -87,12 +92,12 @@ class Rebuild:
         self.keep(state._replace(done=False))
         self._remove_work_tree()
         with self._git_work():
-            self._git.add_work_tree(self.root, self.branch, state.base)
+            add_work_tree(self._git, self.root, self.branch, state.base)
         self._lay_out(state.base)
 
     def _refuse_filters(self, base: str) -> None:
         """Refuse git filters: the files are laid out from git's objects, which filters have changed."""
-        if filters := self._git.held_back(self._git.tree(base)):
+        if filters := find_blocking_filters(self._git, self._git.tree(base)):
             path, name = next(iter(filters.items()))
             raise GitError(
                 f"{path} has the git filter {name}, which tacit does not run, so nothing can be rebuilt: git "
@@ -106,7 +111,7 @@ class Rebuild:
             return None
         self._refuse_filters(tip)
         self._lay_out(tip)
-        return self._git.trailer(tip, _PROGRESS_TRAILER)
+        return read_trailer(self._git, tip, _PROGRESS_TRAILER)
 
     def _is_ours(self) -> bool:
         """Whether the work tree belongs to this repository: in a copied home it belongs to the original."""
@@ -119,11 +124,13 @@ class Rebuild:
         tip = self.tip
         assert tip is not None
         message = f"{subject}\n\n{_PROGRESS_TRAILER}: {to}\n"
-        planned = CommitPlan(message, checkout.list_changes(self._git, tip, self.root), when)
-        self._git.refuse_filtered([planned])  # with the home's attributes, which may be newer than the branch
+        planned = CommitPlan(message, list_changes(self._git, tip, self.root), when)
+        refuse_filtered(
+            self._git, [planned]
+        )  # with the home's attributes, which may be newer than the branch
         with self._git_work():
-            commits = Git(self.root).commit([planned])
-            Git(self.root).read_tree("HEAD")
+            commits = import_commits(Git(self.root), [planned])
+            reset_index(Git(self.root), "HEAD")
         return commits[0]
 
     def drop(self) -> None:
@@ -132,7 +139,7 @@ class Rebuild:
         self._remove_work_tree()
         if tip is not None:
             with self._git_work():
-                self._git.set_ref(f"refs/heads/{self.branch}", None, old=tip)
+                set_ref(self._git, f"refs/heads/{self.branch}", None, old=tip)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @contextmanager
@@ -142,14 +149,14 @@ class Rebuild:
 
     def _remove_work_tree(self) -> None:
         shutil.rmtree(self.root, ignore_errors=True)
-        self._git.forget_work_tree(self.root.relative_to(self._home.root).as_posix())
+        drop_work_tree(self._git, self.root.relative_to(self._home.root).as_posix())
 
     def _lay_out(self, commit: str) -> None:
         work_tree = Git(self.root)
         for lock in work_tree.directory.glob("*.lock"):  # left by a killed git process
             lock.unlink(missing_ok=True)
-        work_tree.read_tree(commit)
-        checkout.check_out(self._git, commit, self.root)
+        reset_index(work_tree, commit)
+        check_out(self._git, commit, self.root)
         private = Home(self.root).private
         shutil.rmtree(private, ignore_errors=True)
         files.make_directories(private)

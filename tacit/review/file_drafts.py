@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, get_args
 
 from tacit.errors import DraftRefused
-from tacit.git.repository import require_checked_out
+from tacit.git.index import require_checked_out
 from tacit.home.conflicts import NoteTree
 from tacit.home.files import digest
 from tacit.home.jsonl import JsonlLog

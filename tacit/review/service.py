@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tacit.condense.prune import RemovedEntry, append_archived, archive_page_path, removed_entries
 from tacit.errors import DraftRefused, UsageError
-from tacit.git.repository import require_checked_out
+from tacit.git.index import require_checked_out
 from tacit.home import files
 from tacit.home.conflicts import NoteTree
 from tacit.home.layout import NOTE_FOLDERS, REVIEWED

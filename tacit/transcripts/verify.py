@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from tacit.errors import UNLOCK
+from tacit.git.attributes import find_blocking_filters
+from tacit.git.index import list_not_checked_out
 from tacit.git.repository import Git, blob_name
 from tacit.home import files
 from tacit.home.layout import CONVERSATIONS, Home
@@ -140,7 +142,7 @@ def verify(home: Home, git: Git, tick: Callable[[int, int], None]) -> list[Check
 
 def _check_sparse(home: Home, git: Git, absent: dict[str, Kept]) -> Iterator[tuple[str, CheckedTranscript]]:
     """For files that are in git and not on this disk: whether git still has the finalized bytes."""
-    sparse = git.not_checked_out() & absent.keys() if absent and git.head() else set()
+    sparse = list_not_checked_out(git) & absent.keys() if absent and git.head() else set()
     blobs = git.tree("HEAD", CONVERSATIONS) if sparse else {}
     for path in sorted(sparse & blobs.keys()):
         recorded, blob = absent[path], blobs[path]
@@ -211,7 +213,7 @@ def _check_transcript(
 
 def _check_first_commit(home: Home, git: Git, path: str, data: bytes, first: Kept) -> CheckedTranscript:
     if blob_name(data, "sha256" if len(first.hash) == 64 else "sha1") != first.hash:
-        if name := git.held_back([path]).get(path):
+        if name := find_blocking_filters(git, [path]).get(path):
             message = f"git keeps it through the filter {name}, which tacit does not run."
             return CheckedTranscript(path, "not proved", f"{message} See whether it changed with: git status")
         message = "It differs from the commit that added it."

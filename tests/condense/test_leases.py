@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tacit.condense.leases import claim_periods
+from tacit.git import process
 from tacit.git.repository import Git
 from tacit.home.layout import Home
 
@@ -38,13 +39,13 @@ def test_days_that_others_have_cost_one_question_however_many_they_are(
     ours, theirs = machine(tmp_path / "a"), machine(tmp_path / "b")
     claim_periods(*ours, remote, DAYS)
     asked: list[str] = []
-    real = Git._query_remote
+    real = process.call_remote
 
-    def ask(git: Git, *arguments: str) -> tuple[str, str]:
+    def ask(root: Path, *arguments: str) -> tuple[str, str]:
         asked.append(arguments[0])
-        return real(git, *arguments)
+        return real(root, *arguments)
 
-    monkeypatch.setattr(Git, "_query_remote", ask)
+    monkeypatch.setattr(process, "call_remote", ask)
     assert claim_periods(*theirs, remote, DAYS) == ([], "")
     assert asked == ["ls-remote"]
 

@@ -27,7 +27,8 @@ from tacit.erase.sessions import match_origin
 from tacit.erase.spellings import TextEraser
 from tacit.erase.target import Erasure, iterate_numbered
 from tacit.errors import Busy, HomeError, UsageError
-from tacit.git import lfs, locks
+from tacit.git.attributes import make_lfs_pointer, store_lfs_object
+from tacit.git.repair import list_ref_locks
 from tacit.home import files
 from tacit.home.layout import Home
 from tacit.learn import window_proposals
@@ -105,7 +106,7 @@ def sound(home: Path) -> None:
     )
     assert [item for item in product.open(home).verify() if not item.good] == []
     assert list((home / ".tacit").glob("forget-*")) == []
-    assert locks.list_ref_locks(home / ".git") == []
+    assert list_ref_locks(home / ".git") == []
 
 
 def residue(root: Path, text: str = SECRET) -> list[str]:
@@ -590,8 +591,8 @@ def test_files_of_other_kinds(home: Path) -> None:
 
 def test_an_attachment_of_git_lfs_goes_with_its_object(home: Path) -> None:
     data = b"%PDF\0" + SECRET.encode()
-    lfs.store_object(home / ".git", data)
-    commit(home, "attachments/a.txt", lfs.make_pointer(data))
+    store_lfs_object(home / ".git", data)
+    commit(home, "attachments/a.txt", make_lfs_pointer(data))
     put(home, "attachments/a.txt", data)
     assert forgotten(home).plan.large
     assert residue(home) == []
@@ -919,12 +920,11 @@ KILLED = """
 import os, signal, sys
 from tacit.cli.main import main
 from tacit.erase import derived, pack, plan, switch, worktree
-from tacit.git import repository
 from tacit.home import files
 
 owner, name, count = sys.argv[1].split(":")
-place = {"forget": plan, "switch": switch, "files": worktree.WorkTree, "pack": pack.Pack,
-         "git": repository.Git, "derived": derived.Derived, "tree": files.Tree}[owner]
+place = {"forget": plan, "switch": switch, "files": worktree.WorkTree, "packer": pack.Pack,
+         "pack": pack, "derived": derived.Derived, "tree": files.Tree}[owner]
 real, calls = getattr(place, name), 0
 
 def deadly(*arguments, **named):
@@ -945,8 +945,8 @@ def killed(home: Path, point: str, *what: str) -> subprocess.CompletedProcess[by
 
 
 POINTS = (
-    "pack:add:4",
-    "git:take_in:1",
+    "packer:add:4",
+    "pack:add_pack:1",
     "derived:_clean_log:1",
     "files:_replace:1",
     "files:_replace:2",
@@ -955,7 +955,7 @@ POINTS = (
     "switch:_update_indexes:1",
     "switch:_rewrite_logs:1",
     "switch:_remove_leftovers:1",
-    "git:drop_unreachable:1",
+    "forget:drop_unreachable_objects:1",
     "forget:_find_remaining:1",
 )
 
@@ -1001,7 +1001,11 @@ def test_a_kill_anywhere_is_finished_by_the_same_command(home: Path, tacit: Taci
 
 def test_a_session_that_was_cut_short_is_finished_too(home: Path, tacit: Tacit) -> None:
     furnished(home)
-    for point in ("files:_remove_empty_folders:1", "switch:_update_indexes:1", "git:drop_unreachable:1"):
+    for point in (
+        "files:_remove_empty_folders:1",
+        "switch:_update_indexes:1",
+        "forget:drop_unreachable_objects:1",
+    ):
         assert killed(home, point, "--session", "talk").returncode == -9
     assert tacit("forget", "--session", "talk", "--yes").code == 0
     sound(home)

@@ -13,7 +13,8 @@ import pytest
 
 from tacit.config import Config
 from tacit.errors import GitError, TacitError, UnsafePath, UsageError
-from tacit.git import lfs
+from tacit.git import committer
+from tacit.git.attributes import is_lfs_pointer, make_lfs_pointer
 from tacit.git.committer import Committer
 from tacit.git.history import History
 from tacit.git.repository import Git
@@ -538,9 +539,9 @@ PICTURE = "attachments/kiln.png"
 @pytest.fixture
 def large(story: Story, monkeypatch: pytest.MonkeyPatch) -> Story:
     """A picture that git-lfs keeps, and its deletion."""
-    monkeypatch.setattr(lfs, "is_installed", lambda: True)
+    monkeypatch.setattr(committer, "is_lfs_installed", lambda: True)
     story.write("02-16 09:00", (PICTURE, "the picture"))
-    assert lfs.is_pointer(user(story.home, "show", f"HEAD:{PICTURE}").encode())
+    assert is_lfs_pointer(user(story.home, "show", f"HEAD:{PICTURE}").encode())
     return story
 
 
@@ -548,7 +549,7 @@ def test_undo_of_a_deleted_attachment_brings_back_its_bytes_and_not_the_pointer(
     bad = large.write("02-17 09:00", (PICTURE, None))
     again = large.history.undo(bad)
     assert (large.home / PICTURE).read_text() == "the picture"
-    assert user(large.home, "show", f"HEAD:{PICTURE}").encode() == lfs.make_pointer(b"the picture")
+    assert user(large.home, "show", f"HEAD:{PICTURE}").encode() == make_lfs_pointer(b"the picture")
     assert large.memory.note_changes().edits == ()
     large.history.undo(again)
     assert not (large.home / PICTURE).exists()

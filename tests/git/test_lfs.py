@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tacit.git import lfs
+from tacit.git import committer
+from tacit.git.attributes import is_lfs_path, make_lfs_pointer, store_lfs_object
+from tacit.git.remotes import push_branch
 from tacit.git.repository import Git
 from tacit.memory import Memory
 
@@ -28,11 +30,11 @@ def put(home: Path) -> None:
 def test_with_git_lfs_a_pointer_is_committed_and_the_bytes_are_where_git_lfs_looks(
     home: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lfs, "is_installed", lambda: True)
+    monkeypatch.setattr(committer, "is_lfs_installed", lambda: True)
     put(home)
     memory.commit()
-    assert committed(home) == lfs.make_pointer(PICTURE)
-    oid = lfs.make_pointer(PICTURE).split(b"sha256:")[1][:64].decode()
+    assert committed(home) == make_lfs_pointer(PICTURE)
+    oid = make_lfs_pointer(PICTURE).split(b"sha256:")[1][:64].decode()
     assert (home / ".git/lfs/objects" / oid[:2] / oid[2:4] / oid).read_bytes() == PICTURE
     assert (home / NAME).read_bytes() == PICTURE
 
@@ -40,24 +42,24 @@ def test_with_git_lfs_a_pointer_is_committed_and_the_bytes_are_where_git_lfs_loo
 def test_a_pointer_stays_a_pointer_when_git_lfs_is_gone(
     home: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lfs, "is_installed", lambda: True)
+    monkeypatch.setattr(committer, "is_lfs_installed", lambda: True)
     put(home)
     memory.commit()
-    monkeypatch.setattr(lfs, "is_installed", lambda: False)
+    monkeypatch.setattr(committer, "is_lfs_installed", lambda: False)
     assert memory.note_changes().edits == ()
 
 
 def test_without_git_lfs_the_bytes_themselves_are_committed(
     home: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lfs, "is_installed", lambda: False)
+    monkeypatch.setattr(committer, "is_lfs_installed", lambda: False)
     put(home)
     memory.commit()
     assert committed(home) == PICTURE
 
 
 def test_a_dry_run_stores_nothing(home: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lfs, "is_installed", lambda: True)
+    monkeypatch.setattr(committer, "is_lfs_installed", lambda: True)
     put(home)
     assert [edit.path for edit in memory.note_changes().edits] == [NAME]
     assert not (home / ".git/lfs").exists()
@@ -65,9 +67,9 @@ def test_a_dry_run_stores_nothing(home: Path, memory: Memory, monkeypatch: pytes
 
 def test_a_file_that_is_only_a_pointer_is_committed_as_it_is(home: Path, memory: Memory) -> None:
     (home / NAME).parent.mkdir(parents=True)
-    (home / NAME).write_bytes(lfs.make_pointer(PICTURE))
+    (home / NAME).write_bytes(make_lfs_pointer(PICTURE))
     memory.commit()
-    assert committed(home) == lfs.make_pointer(PICTURE)
+    assert committed(home) == make_lfs_pointer(PICTURE)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ def test_a_file_that_is_only_a_pointer_is_committed_as_it_is(home: Path, memory:
     [(NAME, True), ("attachments/a.pdf", True), ("attachments/a.txt", False), ("knowledge/a.png", False)],
 )
 def test_the_rules_are_those_of_gitattributes(path: str, expected: bool) -> None:
-    assert lfs.is_tracked(path) is expected
+    assert is_lfs_path(path) is expected
 
 
 @pytest.mark.skipif(
@@ -102,7 +104,7 @@ def test_push_sends_attachments_too_and_runs_no_hook(home: Path, memory: Memory,
     before = {file: file.read_bytes() for file in (home / ".git/hooks").iterdir()}
     put(home)
     memory.commit()
-    assert memory.git.push("backup" if named else str(remote)) == ""
+    assert push_branch(memory.git, "backup" if named else str(remote)) == ""
     sent = [file.read_bytes() for file in (remote / "lfs/objects").rglob("*") if file.is_file()]
     assert sent == [PICTURE]
     assert not (home.parent / "SPRUNG").exists()
@@ -119,7 +121,7 @@ def test_attachments_that_cannot_be_sent_are_told_and_the_branch_goes_out_all_th
     memory.commit()
     shutil.rmtree(home / ".git/lfs/objects")
     (home / ".git/lfs/objects").mkdir()
-    assert memory.git.push(str(remote)).startswith("attachments were not sent: ")
+    assert push_branch(memory.git, str(remote)).startswith("attachments were not sent: ")
     tip = subprocess.run(["git", "-C", remote, "rev-parse", "main"], capture_output=True, text=True)
     assert tip.stdout.strip() == memory.git.head()
 
@@ -127,7 +129,7 @@ def test_attachments_that_cannot_be_sent_are_told_and_the_branch_goes_out_all_th
 def test_the_bytes_are_kept_where_all_work_trees_of_a_repository_share_them(home: Path) -> None:
     side = home.parent / "side"
     subprocess.run(["git", "-C", home, "worktree", "add", "-q", "-b", "side", str(side)], check=True)
-    lfs.store_object(Git(side).directory, PICTURE)
+    store_lfs_object(Git(side).directory, PICTURE)
     assert [file.read_bytes() for file in (home / ".git/lfs/objects").rglob("*") if file.is_file()] == [
         PICTURE
     ]

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 import tacit
+from tacit.git.commits import CommitPlan, FileChange, import_commits
 from tacit.git.committer import Committer
 from tacit.git.repair import find_damage, repair
-from tacit.git.repository import Blob, CommitPlan, FileChange, Git, blob_name
+from tacit.git.repository import Blob, Git, blob_name
 from tacit.git.work_marker import GitWork
 from tacit.home.layout import Home
 
@@ -242,7 +243,7 @@ def test_head_that_is_lost_finds_the_only_branch_again(tmp_path: Path) -> None:
     (root / ".tacit").mkdir(parents=True)
     git = Git(root)
     git.init("trunk")
-    name = git.commit([CommitPlan("x\n", [FileChange("a", b"1")], datetime.now().astimezone())])[0]
+    name = import_commits(git, [CommitPlan("x\n", [FileChange("a", b"1")], datetime.now().astimezone())])[0]
     _head_missing(root)
     repair(Home(root), git)
     assert (git.branch(), git.head()) == ("trunk", name)
@@ -344,7 +345,7 @@ def test_an_empty_object_of_a_repository_with_long_names_is_made_anew(tmp_path: 
     subprocess.run(["git", "init", "-q", "-b", "main", "--object-format=sha256", str(root)], check=True)
     git = Git(root)
     (root / "a.md").write_bytes(b"1")
-    git.commit([CommitPlan("x\n", [FileChange("a.md", b"1")], datetime.now().astimezone())])
+    import_commits(git, [CommitPlan("x\n", [FileChange("a.md", b"1")], datetime.now().astimezone())])
     empty(loose(root, "HEAD:a.md"))
     repair(Home(root), git)
     assert git.read("HEAD", "a.md") == b"1"
@@ -373,7 +374,7 @@ def stale(home: Path) -> None:
     (home / NOTE).write_text("ours\n")
     plan = CommitPlan("memory: x\n", [FileChange(NOTE, b"ours\n")], datetime.now().astimezone())
     with GitWork(Home(home), git).writing({NOTE: Blob("100644", blob_name(b"ours\n"))}):
-        git.commit([plan])
+        import_commits(git, [plan])
         lock.touch()
     lock.unlink()
 

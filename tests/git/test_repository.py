@@ -12,7 +12,13 @@ import pytest
 
 from tacit.config import mask_secret
 from tacit.errors import GitError
-from tacit.git.repository import EXECUTABLE, Blob, CommitPlan, FileChange, Git, blob_name
+from tacit.git.commits import EXECUTABLE, CommitPlan, FileChange, import_commits
+from tacit.git.index import find_entries, list_files, list_staged, list_untracked, update_entries
+from tacit.git.objects import pack_loose_objects
+from tacit.git.refs import set_ref
+from tacit.git.remotes import push_branch
+from tacit.git.repository import Blob, Git, blob_name
+from tacit.git.work_trees import add_work_tree, drop_incomplete_work_trees
 from tacit.home import files
 
 NOON = datetime(2026, 2, 16, 12, 0, tzinfo=timezone(timedelta(hours=1)))
@@ -51,7 +57,7 @@ def user(root: Path, *arguments: str, env: Mapping[str, str] | None = None) -> s
 
 
 def commit(git: Git, *changes: FileChange, message: str = "memory: x\n") -> str:
-    return git.commit([CommitPlan(message, changes, NOON)])[0]
+    return import_commits(git, [CommitPlan(message, changes, NOON)])[0]
 
 
 @pytest.fixture
@@ -100,7 +106,7 @@ def test_odd_names_are_committed_listed_read_and_removed_exactly(git: Git, name:
     assert git.read("HEAD", path) == b"one"
     listed = user(git.root, "ls-tree", "-r", "-z", "--name-only", "HEAD").split("\0")[:-1]
     assert listed == [path, "other.md"]
-    assert git.update_index([(path, Blob("100644", blob_name(b"one")))])
+    assert update_entries(git, [(path, Blob("100644", blob_name(b"one")))])
     assert path in user(git.root, "ls-files", "-z").split("\0")
     commit(git, FileChange(path, None))
     assert set(git.tree("HEAD")) == {"other.md"}
@@ -108,7 +114,7 @@ def test_odd_names_are_committed_listed_read_and_removed_exactly(git: Git, name:
 
 def test_several_commits_are_made_in_order_each_with_its_own_files(git: Git) -> None:
     plans = [CommitPlan(f"memory: {n}\n", [FileChange(f"{n}.md", b"%d" % n)], NOON) for n in range(3)]
-    names = git.commit(plans)
+    names = import_commits(git, plans)
     assert user(git.root, "log", "--reverse", "--format=%H %s").split("\n")[:-1] == [
         f"{name} memory: {n}" for n, name in enumerate(names)
     ]
@@ -139,7 +145,9 @@ def test_the_author_and_the_offset_are_ours_whatever_the_environment_says(
 
 
 def test_what_a_commit_is_about_may_be_older_than_the_commit(git: Git) -> None:
-    git.commit([CommitPlan("x\n", [FileChange("a", b"1")], NOON, about=datetime(2020, 1, 1, tzinfo=UTC))])
+    import_commits(
+        git, [CommitPlan("x\n", [FileChange("a", b"1")], NOON, about=datetime(2020, 1, 1, tzinfo=UTC))]
+    )
     assert user(git.root, "log", "-1", "--format=%aI %cI") == (
         "2020-01-01T00:00:00+00:00 2026-02-16T12:00:00+01:00\n"
     )
@@ -179,12 +187,12 @@ def test_a_commit_touches_neither_index_nor_work_tree(git: Git) -> None:
 def test_staged_names_what_differs_from_head_and_nothing_else(git: Git) -> None:
     commit(git, FileChange("a.md", b"1\n"), FileChange("b.md", b"2\n"))
     user(git.root, "reset", "--hard")
-    assert git.staged() == set()
+    assert list_staged(git) == set()
     (git.root / "a.md").write_text("edited but not staged\n")
     (git.root / "new file.md").write_text("x\n")
     user(git.root, "add", "new file.md")
     user(git.root, "rm", "-q", "b.md")
-    assert git.staged() == {"new file.md", "b.md"}
+    assert list_staged(git) == {"new file.md", "b.md"}
 
 
 def test_untracked_leaves_out_what_is_ignored_and_present_adds_what_the_index_has(git: Git) -> None:
@@ -193,8 +201,8 @@ def test_untracked_leaves_out_what_is_ignored_and_present_adds_what_the_index_ha
         (git.root / name).write_text("x")
     (git.root / ".gitignore").write_text("*.tmp\n")
     user(git.root, "add", "k/staged.md")
-    assert git.untracked("k") == ["k/new.md"]
-    assert sorted(git.present("k")) == ["k/new.md", "k/staged.md"]
+    assert list_untracked(git, "k") == ["k/new.md"]
+    assert sorted(list_files(git, "k")) == ["k/new.md", "k/staged.md"]
 
 
 def test_many_blobs_are_read_in_one_go_and_missing_ones_are_left_out(git: Git) -> None:
@@ -271,15 +279,15 @@ def test_git_that_hangs_is_stopped(git: Git, tmp_path: Path, monkeypatch: pytest
 def test_a_ref_is_only_moved_from_where_it_was_thought_to_be(git: Git) -> None:
     first = commit(git, FileChange("a.md", b"1"))
     second = commit(git, FileChange("a.md", b"2"))
-    git.set_ref("refs/tags/t", first)
+    set_ref(git, "refs/tags/t", first)
     with pytest.raises(GitError):
-        git.set_ref("refs/tags/t", second)
+        set_ref(git, "refs/tags/t", second)
     with pytest.raises(GitError):
-        git.set_ref("refs/tags/t", first, old=second)
-    git.set_ref("refs/tags/t", second, old=first)
+        set_ref(git, "refs/tags/t", first, old=second)
+    set_ref(git, "refs/tags/t", second, old=first)
     with pytest.raises(GitError):
-        git.set_ref("refs/tags/t", None, old=first)
-    git.set_ref("refs/tags/t", None, old=second)
+        set_ref(git, "refs/tags/t", None, old=first)
+    set_ref(git, "refs/tags/t", None, old=second)
     assert git.resolve("refs/tags/t") is None
 
 
@@ -302,7 +310,7 @@ def test_what_the_user_is_in_the_middle_of_is_told(git: Git, name: str, what: st
 def test_a_held_index_is_left_alone(git: Git) -> None:
     commit(git, FileChange("a.md", b"1"))
     (git.directory / "index.lock").touch()
-    assert not git.update_index([("a.md", Blob("100644", blob_name(b"1")))])
+    assert not update_entries(git, [("a.md", Blob("100644", blob_name(b"1")))])
     assert (git.directory / "index.lock").exists()
 
 
@@ -327,7 +335,7 @@ def test_a_linked_work_tree_finds_what_it_shares(git: Git, tmp_path: Path) -> No
     side.init("main")
     assert (side.branch(), git.branch()) == ("explore/side", "main")
     commit(side, FileChange("b.md", b"2"))
-    assert not side.pack()
+    assert not pack_loose_objects(side)
 
 
 @pytest.fixture
@@ -342,22 +350,22 @@ def test_a_repository_with_long_names_is_committed_to_and_its_index_told(long_na
     git = long_names
     blob = Blob("100644", blob_name(b"1", git.algorithm))
     first = commit(git, FileChange("a.md", b"1"), FileChange("b.md", b"1"))
-    assert git.update_index([("a.md", blob), ("b.md", blob)])
+    assert update_entries(git, [("a.md", blob), ("b.md", blob)])
     commit(git, FileChange("b.md", None))
-    assert git.update_index([("b.md", None)])
-    assert git.index_entries(["a.md", "b.md"]) == {"a.md": blob}
-    assert git.staged() == set()
-    git.set_ref("refs/tags/t", first)
-    git.set_ref("refs/tags/t", None, old=first)
+    assert update_entries(git, [("b.md", None)])
+    assert find_entries(git, ["a.md", "b.md"]) == {"a.md": blob}
+    assert list_staged(git) == set()
+    set_ref(git, "refs/tags/t", first)
+    set_ref(git, "refs/tags/t", None, old=first)
 
 
 def test_the_index_is_asked_about_few_paths_and_about_many(git: Git) -> None:
     commit(git, *(FileChange(f"{n}.md", b"1") for n in range(300)))
     user(git.root, "read-tree", "HEAD")
     blob = Blob("100644", blob_name(b"1"))
-    assert git.index_entries(["7.md", "none.md"]) == {"7.md": blob}
-    assert git.index_entries([f"{n}.md" for n in range(299)]) == {f"{n}.md": blob for n in range(299)}
-    assert git.index_entries([]) == {}
+    assert find_entries(git, ["7.md", "none.md"]) == {"7.md": blob}
+    assert find_entries(git, [f"{n}.md" for n in range(299)]) == {f"{n}.md": blob for n in range(299)}
+    assert find_entries(git, []) == {}
 
 
 @pytest.mark.parametrize("count", [1, 150])
@@ -403,9 +411,9 @@ def refs(place: Path) -> dict[str, str]:
 def test_push_sends_the_branch_and_the_memory_tags(git: Git, remote: Path) -> None:
     first = commit(git, FileChange("a.md", b"1"))
     for tag in ("memory/daily/2026-02-16", "memory/milestone/one", "private"):
-        git.set_ref(f"refs/tags/{tag}", first)
+        set_ref(git, f"refs/tags/{tag}", first)
     second = commit(git, FileChange("a.md", b"2"))
-    assert git.push(str(remote)) == ""
+    assert push_branch(git, str(remote)) == ""
     assert refs(remote) == {
         "refs/heads/main": second,
         "refs/tags/memory/daily/2026-02-16": first,
@@ -417,35 +425,35 @@ def test_a_day_that_is_not_over_can_be_pushed_again_and_again_without_force(git:
     day, old = "refs/tags/memory/daily/2026-02-16", None
     for number in range(3):
         name = commit(git, FileChange("a.md", b"%d" % number))
-        git.set_ref(day, name, old=old)
+        set_ref(git, day, name, old=old)
         old = name
-        assert git.push(str(remote)) == ""
+        assert push_branch(git, str(remote)) == ""
         assert day not in refs(remote)
     commit(git, FileChange("a.md", b"the next day"))
-    assert git.push(str(remote)) == ""
+    assert push_branch(git, str(remote)) == ""
     assert refs(remote)[day] == old
 
 
 def test_push_never_forces(git: Git, remote: Path, tmp_path: Path) -> None:
     commit(git, FileChange("a.md", b"1"))
-    assert git.push(str(remote)) == ""
+    assert push_branch(git, str(remote)) == ""
     user(tmp_path, "clone", "-q", str(remote), "other")
     user(tmp_path / "other", "commit", "-q", "--allow-empty", "-m", "theirs")
     user(tmp_path / "other", "push", "-q")
     theirs = refs(remote)
     commit(git, FileChange("a.md", b"2"))
-    assert "rejected" in git.push(str(remote))
+    assert "rejected" in push_branch(git, str(remote))
     assert refs(remote) == theirs
 
 
 def test_push_to_nowhere_is_told_and_not_raised(git: Git, tmp_path: Path) -> None:
     commit(git, FileChange("a.md", b"1"))
-    assert "does not appear to be a git repository" in git.push(str(tmp_path / "none.git"))
+    assert "does not appear to be a git repository" in push_branch(git, str(tmp_path / "none.git"))
 
 
 def test_push_never_shows_a_password(git: Git) -> None:
     commit(git, FileChange("a.md", b"1"))
-    said = git.push("http://ada:hunter2@127.0.0.1:1/x.git")
+    said = push_branch(git, "http://ada:hunter2@127.0.0.1:1/x.git")
     assert said
     assert "hunter2" not in said
 
@@ -464,7 +472,7 @@ def test_push_is_not_led_to_another_repository_by_the_environment(
     user(other, "commit", "-q", "--allow-empty", "-m", "secret")
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
     monkeypatch.setenv("GIT_WORK_TREE", str(other))
-    said = git.push(str(remote))
+    said = push_branch(git, str(remote))
     monkeypatch.undo()
     assert (said, refs(remote)) == ("", {"refs/heads/main": name})
 
@@ -474,13 +482,13 @@ def test_a_work_tree_of_ours_that_was_only_half_made_is_forgotten_and_no_other(
 ) -> None:
     git = Git(home)
     for place in (tmp_path / "own", home / ".tacit/rebuilds/v2/home"):
-        git.add_work_tree(place, f"extract/{place.name}", "HEAD")
+        add_work_tree(git, place, f"extract/{place.name}", "HEAD")
     folders = {file.parent.name: file.parent for file in git.common.glob("worktrees/*/gitdir")}
     assert set(folders) == {"own", "home"}
-    git.forget_torn_work_trees("/.tacit/")
+    drop_incomplete_work_trees(git, "/.tacit/")
     assert all(folder.is_dir() for folder in folders.values())
     for folder in folders.values():
         (folder / "HEAD").write_text("0" * 40 + "\n")
-    git.forget_torn_work_trees("/.tacit/")
+    drop_incomplete_work_trees(git, "/.tacit/")
     assert folders["own"].is_dir()
     assert not folders["home"].exists()

@@ -13,6 +13,8 @@ import tacit
 from tacit import maintenance
 from tacit.app import init_home
 from tacit.errors import HomeError, NotCheckedOut, StoreError
+from tacit.git.index import find_entries, list_not_checked_out, update_entries
+from tacit.git.objects import store_unreferenced_blob
 from tacit.home.doctor import run_checks
 from tacit.home.layout import PURGED
 from tacit.memory import Memory
@@ -250,11 +252,11 @@ def test_a_commit_of_a_file_that_is_not_checked_out_leaves_it_so(old: Path, tmp_
     """As a purge makes one. Else the next commit of notes would take the file for deleted."""
     _cone(old, tmp_path / "new")
     memory = init_home(tmp_path / "new")[0]
-    name = memory.git.keep_blob(b"other\n", MEMORY)
+    name = store_unreferenced_blob(memory.git, b"other\n", MEMORY)
     assert name is not None
-    entry = memory.git.index_entries([MEMORY])[MEMORY]
-    assert memory.git.update_index([(MEMORY, entry)])
-    assert MEMORY in memory.git.not_checked_out()
+    entry = find_entries(memory.git, [MEMORY])[MEMORY]
+    assert update_entries(memory.git, [(MEMORY, entry)])
+    assert MEMORY in list_not_checked_out(memory.git)
 
 
 def test_what_was_decided_and_purged_before_is_not_begun_anew(old: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from tacit.condense.service import condense, due_periods
 from tacit.errors import Busy, GitError, TacitError, UsageError
+from tacit.git.work_trees import list_work_trees
 from tacit.learn.extractors.registry import BUILT_IN
 from tacit.learn.service import learn_pending
 from tacit.llm.chat import ChatAnswer, ChatError
@@ -346,7 +347,7 @@ def test_a_home_that_was_copied_while_it_had_a_rebuild_makes_its_own(lived: Life
     anew(copy)
     assert "old kiln" in (home_of(copy) / MEMORY).read_text()
     assert snapshot(home_of(lived)) == before
-    assert copy.memory.git.work_trees() == [home_of(copy)]
+    assert list_work_trees(copy.memory.git) == [home_of(copy)]
 
 
 def _kill(done: int, total: int) -> None:

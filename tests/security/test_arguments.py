@@ -14,9 +14,10 @@ import pytest
 
 from tacit.config import parse
 from tacit.errors import TacitError
-from tacit.git.branches import prune_explore_branches
-from tacit.git.repository import CommitPlan, FileChange, Git
-from tacit.git.tags import create_snapshot
+from tacit.git.commits import CommitPlan, FileChange, import_commits
+from tacit.git.refs import create_snapshot, prune_explore_branches
+from tacit.git.remotes import push_branch
+from tacit.git.repository import Git
 from tacit.memory import Memory
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ FIELDS: dict[str, Callable[[Memory, str], object]] = {
     "main branch": lambda memory, text: prune_explore_branches(memory.git, text, 7, memory._moment()),
     "resolve": lambda memory, text: memory.git.resolve(text),
     "read": lambda memory, text: memory.git.read("HEAD", text),
-    "remote": lambda memory, text: memory.git.push(_remote(text)),
+    "remote": lambda memory, text: push_branch(memory.git, _remote(text)),
 }
 
 
@@ -164,7 +165,9 @@ def test_a_conversation_about_it_is_a_conversation(home: Path, memory: Memory, t
 def test_a_message_is_not_a_command_of_the_stream(home: Path) -> None:
     text = "x\n\nM 100644 inline evil.md\ndata 4\nevil\nreset refs/heads/evil\nfrom refs/heads/main\n\ndone\n"
     git = Git(home)
-    git.commit([CommitPlan(text, [FileChange("knowledge/a.md", text.encode())], datetime.now().astimezone())])
+    import_commits(
+        git, [CommitPlan(text, [FileChange("knowledge/a.md", text.encode())], datetime.now().astimezone())]
+    )
     assert "evil.md" not in git.tree("HEAD")
     assert git.resolve("refs/heads/evil") is None
     assert git.read("HEAD", "knowledge/a.md") == text.encode()
@@ -173,7 +176,7 @@ def test_a_message_is_not_a_command_of_the_stream(home: Path) -> None:
 def test_a_path_is_not_a_command_of_the_stream(home: Path) -> None:
     git = Git(home)
     path = 'knowledge/a"\nM 100644 inline evil.md\ndata 4\nevil'
-    git.commit([CommitPlan("x\n", [FileChange(path, b"1")], datetime.now().astimezone())])
+    import_commits(git, [CommitPlan("x\n", [FileChange(path, b"1")], datetime.now().astimezone())])
     assert "evil.md" not in git.tree("HEAD")
     assert path in git.tree("HEAD")
 

@@ -12,8 +12,11 @@ import pytest
 
 import tacit
 from tacit.errors import GitError, StoreError, UsageError
-from tacit.git import lfs
-from tacit.git.repository import CommitPlan, FileChange, Git
+from tacit.git import committer
+from tacit.git.attributes import make_lfs_pointer
+from tacit.git.commits import CommitPlan, FileChange, import_commits
+from tacit.git.objects import store_unreferenced_blob
+from tacit.git.repository import Git
 from tacit.home.doctor import run_checks
 from tacit.memory import Memory
 from tests.conftest import Tacit
@@ -239,7 +242,7 @@ def test_the_last_step_refuses_too(home: Path, memory: Memory) -> None:
     _in_root(home)
     (home / NOTE).write_text(SECRET)
     with pytest.raises(GitError, match="filter crypt"):
-        memory.git.commit([_planned(memory)])
+        import_commits(memory.git, [_planned(memory)])
     assert not is_leaked(home)
 
 
@@ -265,7 +268,7 @@ def test_an_undo_of_a_filtered_note_is_refused_and_changes_nothing(home: Path, m
 def test_attachments_of_another_filter_do_not_go_to_git_lfs(
     home: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lfs, "is_installed", lambda: True)
+    monkeypatch.setattr(committer, "is_lfs_installed", lambda: True)
     with (home / ".gitattributes").open("a") as file:
         file.write(f"attachments/** {RULE}\n")
     (home / "attachments/a").mkdir()
@@ -277,12 +280,12 @@ def test_attachments_of_another_filter_do_not_go_to_git_lfs(
 def test_what_git_lfs_tracks_by_a_rule_of_the_user_is_committed_as_a_pointer(
     home: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lfs, "is_installed", lambda: True)
+    monkeypatch.setattr(committer, "is_lfs_installed", lambda: True)
     with (home / ".gitattributes").open("a") as file:
         file.write("*.zip filter=lfs\n")
     (home / "attachments/a.zip").write_bytes(b"PK" * 50)
     memory.commit()
-    assert memory.git.read("HEAD", "attachments/a.zip") == lfs.make_pointer(b"PK" * 50)
+    assert memory.git.read("HEAD", "attachments/a.zip") == make_lfs_pointer(b"PK" * 50)
     assert b"PK" * 50 in in_repository(home)
 
 
@@ -363,9 +366,9 @@ def test_a_rebuild_is_refused_before_it_learns_anything(home: Path, memory: Memo
 
 def test_what_a_draft_was_made_for_is_not_kept_as_plain_text(home: Path, memory: Memory) -> None:
     _in_root(home)
-    assert memory.git.keep_blob(SECRET.encode(), NOTE) is None
+    assert store_unreferenced_blob(memory.git, SECRET.encode(), NOTE) is None
     assert not is_leaked(home)
-    assert memory.git.keep_blob(b"fine", "drafts/x.md")
+    assert store_unreferenced_blob(memory.git, b"fine", "drafts/x.md")
 
 
 def test_a_setting_of_the_user_that_git_cannot_read_stops_commits_in_words(

@@ -14,15 +14,14 @@ from pathlib import Path
 import pytest
 
 import tacit
-from tacit.git.branches import prune_explore_branches
+from tacit.git.refs import create_snapshot, list_tags, prune_explore_branches
 from tacit.git.repository import Git
-from tacit.git.tags import create_snapshot, list_tags
 from tacit.memory import Memory
 
 EVERYTHING = """
 import sys, tacit
 from pathlib import Path
-from tacit.git.tags import create_snapshot
+from tacit.git.refs import create_snapshot
 home = Path(sys.argv[1])
 memory = tacit.open(home)
 with memory.session() as session:

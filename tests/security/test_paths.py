@@ -19,7 +19,7 @@ import tacit as product
 from tacit.client.socket import send_request, socket_path
 from tacit.context.delivery.files import append_daily_section
 from tacit.errors import HomeError, TacitError, UnsafePath, UsageError
-from tacit.git.tags import create_snapshot
+from tacit.git.refs import create_snapshot
 from tacit.home.files import Tree, digest
 from tacit.home.paths import is_identity, name_key, path_problem
 from tacit.learn import window_proposals

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tacit as product
-from tacit.git.repository import CommitPlan, FileChange, Git
+from tacit.git.commits import CommitPlan, FileChange, import_commits
+from tacit.git.repository import Git
 from tacit.home.files import digest
 from tacit.memory import Memory
 
@@ -76,7 +77,7 @@ def test_a_second_record_of_the_same_path_does_not_win(home: Path, memory: Memor
     forged = (home / path).read_bytes() + b"forged\n"
     overwrite(home / path, forged)
     message = f"conversation: x\n\nSession: {path}\nTranscript-SHA256: {digest(forged)}\n"
-    Git(home).commit([CommitPlan(message, [FileChange(path, forged)], datetime.now().astimezone())])
+    import_commits(Git(home), [CommitPlan(message, [FileChange(path, forged)], datetime.now().astimezone())])
     assert states(memory) == {path: "touched"}
 
 
@@ -88,7 +89,9 @@ def test_trailers_doubled_in_one_commit_prove_nothing_else(home: Path, memory: M
         f"conversation: x\n\nSession: other.md\nSession: {path}\n"
         f"Transcript-SHA256: {digest(b'')}\nTranscript-SHA256: {digest(forged)}\n"
     )
-    Git(home).commit([CommitPlan(message, [FileChange("knowledge/x.md", b"")], datetime.now().astimezone())])
+    import_commits(
+        Git(home), [CommitPlan(message, [FileChange("knowledge/x.md", b"")], datetime.now().astimezone())]
+    )
     assert states(memory)[path] == "touched"
 
 
@@ -185,7 +188,7 @@ def test_three_hundred_transcripts_are_proved_quickly_and_each_is_counted(home: 
         (home / copy).write_bytes(text)
         message = f"conversation: {number}\n\nSession: {copy}\nTranscript-SHA256: {digest(text)}\n"
         plans.append(CommitPlan(message, [FileChange(copy, text)], now))
-    Git(home).commit(plans)
+    import_commits(Git(home), plans)
     overwrite(home / "raw/conversations/2026/02/16/123.md", data)
     ticks: list[tuple[int, int]] = []
     began = time.monotonic()
@@ -270,7 +273,7 @@ def test_a_deleted_transcript_that_was_committed_by_hand_is_named(
 
 def forge(home: Path, path: str, data: bytes, when: datetime) -> None:
     message = f"conversation: x\n\nSession: {path}\nTranscript-SHA256: {digest(data)}\n"
-    Git(home).commit([CommitPlan(message, [FileChange(path, data)], when)])
+    import_commits(Git(home), [CommitPlan(message, [FileChange(path, data)], when)])
 
 
 def test_a_forged_record_with_an_older_date_on_a_merged_branch_does_not_win(
@@ -308,7 +311,9 @@ def test_a_name_that_is_not_utf_8_is_found_as_older_commits_wrote_it(home: Path,
     (home / path).write_text(SEALED)
     message = f"conversation: x\n\nSession: {path.encode('utf-8', 'replace').decode()}\n"
     message += f"Transcript-SHA256: {digest(SEALED.encode())}\n"
-    Git(home).commit([CommitPlan(message, [FileChange(path, SEALED.encode())], datetime.now().astimezone())])
+    import_commits(
+        Git(home), [CommitPlan(message, [FileChange(path, SEALED.encode())], datetime.now().astimezone())]
+    )
     assert states(memory) == {path: "proved"}
 
 

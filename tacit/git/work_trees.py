@@ -1,4 +1,4 @@
-"""Write the files of a commit to a separate folder, as a home.
+"""Linked work trees, and the files of a commit written to a separate folder, as a home.
 
 Bytes come from git's objects, so no filter of the repository is run. Files are not hard-linked to the home:
 readers refuse a file that has two names.
@@ -6,15 +6,52 @@ readers refuse a file that has two names.
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tacit.errors import StoreError
-from tacit.git.repository import EXECUTABLE, PLAIN, Blob, FileChange, Git, blob_name
+from tacit.git.commits import EXECUTABLE, PLAIN, FileChange
+from tacit.git.repository import Blob, Git, blob_name
 from tacit.home import files
 from tacit.home.layout import CONVERSATIONS, NOTE_FOLDERS
 
 _FILE_MODES = (PLAIN, EXECUTABLE)
+
+
+def list_work_trees(git: Git) -> list[Path]:
+    """The existing linked work trees, without the home itself. Read from files, without a process. Those
+    listed in a copied repository still belong to the original."""
+    paths = []
+    for file in sorted(git.common.glob("worktrees/*/gitdir")):
+        path = Path(os.path.join(file.parent, file.read_text().strip())).parent
+        if (path / ".git").is_file() and Git(path).directory.resolve() == file.parent.resolve():
+            paths.append(Path(os.path.normpath(path)))
+    return paths
+
+
+def add_work_tree(git: Git, place: Path, branch: str, commit: str) -> None:
+    """A linked work tree without files, on a branch that is created at, or reset to, the commit."""
+    git.run("worktree", "add", "--quiet", "--force", "--no-checkout", "-B", branch, str(place), commit)
+
+
+def drop_incomplete_work_trees(git: Git, place: str) -> None:
+    """Drop half-created work trees whose path contains `place`: as long as one has no HEAD, git treats
+    the whole repository as damaged."""
+    for file in git.common.glob("worktrees/*/gitdir"):
+        head = file.with_name("HEAD")
+        commit = head.read_bytes().strip(b"0\n") if head.exists() else b""
+        if not commit and place in file.read_text():
+            shutil.rmtree(file.parent)
+
+
+def drop_work_tree(git: Git, ending: str) -> None:
+    """Drop the records of work trees at a path with this ending, even if the work trees no longer exist
+    or belong to the repository that this one was copied from."""
+    for file in git.common.glob("worktrees/*/gitdir"):
+        if file.read_text().strip().endswith(f"/{ending}/.git"):
+            shutil.rmtree(file.parent)
 
 
 def check_out(git: Git, commit: str, root: Path, without: tuple[str, ...] = ()) -> None:

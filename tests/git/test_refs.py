@@ -14,9 +14,10 @@ import pytest
 from tacit.config import Config
 from tacit.diagnostics import Problem
 from tacit.errors import Busy, TacitError, UsageError
-from tacit.git.branches import prune_explore_branches
-from tacit.git.repository import CommitPlan, FileChange, Git
-from tacit.git.tags import create_snapshot, list_tags, tag_periods
+from tacit.git import refs
+from tacit.git.commits import CommitPlan, FileChange, import_commits
+from tacit.git.refs import create_snapshot, list_tags, prune_explore_branches, tag_periods
+from tacit.git.repository import Git
 from tacit.home import files
 from tacit.home.layout import Home
 from tacit.memory import Memory
@@ -48,7 +49,9 @@ def git(tmp_path: Path) -> Git:
 
 
 def commit(git: Git, when: str, path: str = "a.md") -> str:
-    return git.commit([CommitPlan(f"memory: {when}\n", [FileChange(path, when.encode())], day(when))])[0]
+    return import_commits(
+        git, [CommitPlan(f"memory: {when}\n", [FileChange(path, when.encode())], day(when))]
+    )[0]
 
 
 def tag_now(git: Git, when: str, *, daily: bool = True, weekly: bool = True) -> list[str]:
@@ -130,7 +133,7 @@ def test_a_week_whose_sunday_was_missed_is_tagged_after_it(git: Git) -> None:
 
 def test_weeks_are_named_by_their_iso_year(git: Git) -> None:
     when = datetime(2027, 1, 2, 9, tzinfo=BERLIN)  # a Saturday in the last week of 2026
-    git.commit([CommitPlan("x\n", [FileChange("a.md", b"new year")], when)])
+    import_commits(git, [CommitPlan("x\n", [FileChange("a.md", b"new year")], when)])
     tag_periods(git, when + timedelta(days=1), daily=False, weekly=True)
     assert list(tagged(git)) == ["weekly/2026-W53"]
 
@@ -162,8 +165,8 @@ def test_a_tag_that_the_user_made_by_hand_is_not_moved(git: Git) -> None:
 
 
 def test_tags_with_odd_subjects_and_tags_of_no_commit_do_not_stop_the_work(git: Git) -> None:
-    name = git.commit(
-        [CommitPlan("memory: a\rb\u2028c\x85d\x0ce\n", [FileChange("b.md", b"1")], day("02-16 09:00"))]
+    name = import_commits(
+        git, [CommitPlan("memory: a\rb\u2028c\x85d\x0ce\n", [FileChange("b.md", b"1")], day("02-16 09:00"))]
     )
     create_snapshot(git, "odd")
     user(git.root, "tag", "memory/milestone/blob", "HEAD:a.md")
@@ -260,7 +263,7 @@ def test_a_snapshot_waits_for_the_home_and_leaves_a_mark_when_it_is_cut_short(
             pass
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(git, "set_ref", cut_short)
+    monkeypatch.setattr(refs, "set_ref", cut_short)
     with pytest.raises(KeyboardInterrupt):
         create_snapshot(git, "cut")
     assert (home.private / "git-busy").exists()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tacit.git import repository as git_module
+from tacit.git import objects as git_objects
+from tacit.git.objects import pack_loose_objects
 from tacit.memory import Memory
 
 
@@ -19,14 +20,14 @@ def objects(home: Path) -> dict[str, int]:
 
 
 def test_few_loose_objects_are_left_alone(home: Path, memory: Memory) -> None:
-    assert not memory.git.pack()
+    assert not pack_loose_objects(memory.git)
     assert objects(home)["packs"] == 0
 
 
 def test_many_loose_objects_are_packed_and_every_transcript_is_still_proved(
     home: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(git_module, "_MAX_LOOSE_OBJECTS", 256)
+    monkeypatch.setattr(git_objects, "_MAX_LOOSE_OBJECTS", 256)
     number = 0
     while not any((home / ".git/objects/17").glob("*")):
         (home / "knowledge" / "reference" / "n.md").write_text(f"{number}\n")

@@ -1,9 +1,18 @@
-"""Names for moments: memory/daily, memory/weekly, memory/milestone, memory/before, memory/extract."""
+"""Refs: move them safely, name moments with tags, prune explore/ branches.
+
+Tags: memory/daily, memory/weekly, memory/milestone, memory/before, memory/extract.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from tacit.diagnostics import Problem
 from tacit.errors import GitError, UsageError
@@ -15,6 +24,47 @@ from tacit.home.paths import path_problem
 
 SNAPSHOT_KINDS = ("milestone", "before", "extract")
 _SIDE_BRANCHES = ("explore/", "extract/")
+
+
+class Ref(NamedTuple):
+    name: str
+    target: str
+    kind: str  # commit, tag, tree or blob
+
+
+def list_refs(git: Git) -> list[Ref]:
+    """Every ref of this work tree and its target; symbolic refs are left out."""
+    form = "%(objectname)%00%(objecttype)%00%(symref)%00%(refname)"
+    out = git.run("for-each-ref", f"--format={form}")
+    rows = [os.fsdecode(line).split("\0") for line in out.split(b"\n") if line]
+    return [Ref(name, target, kind) for target, kind, symbolic, name in rows if not symbolic]
+
+
+def set_ref(git: Git, ref: str, new: str | None, old: str | None = None) -> None:
+    """Create (old None), move or delete (new None) a ref, only if it still has the expected value."""
+    expected = old if old is not None else "0" * len(new or "")
+    arguments = ["-d", ref, expected] if new is None else [ref, new, expected]
+    git.run("update-ref", "--no-deref", *arguments)
+    git.sync(ref)
+
+
+def move_refs(git: Git, moves: Iterable[tuple[str, str | None, str | None]]) -> None:
+    """Move many refs at once: name, new (None: delete), old (None: did not exist). All or none, unless
+    git is stopped in the middle."""
+    if not (moves := list(moves)):
+        return
+    zero = "0" * (64 if git.algorithm == "sha256" else 40)
+    lines = (
+        f"delete {ref}\0{old or zero}\0" if new is None else f"update {ref}\0{new}\0{old or zero}\0"
+        for ref, new, old in moves
+    )
+    stdin = b"".join(map(os.fsencode, lines))
+    git.run("update-ref", "--no-deref", "--stdin", "-z", stdin=stdin, timeout=600)
+    for folder in {str(PurePosixPath(ref).parent) for ref, _, _ in moves}:
+        git.sync(f"{folder}/x")
+
+
+# ---------------------------------------------------------------- tags
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +105,7 @@ def tag_periods(
         current = tags_by_name.get(name)
         if commit and _may_move(git, current, commit):
             try:
-                git.set_ref(f"refs/tags/{name}", commit, old=current.commit if current else None)
+                set_ref(git, f"refs/tags/{name}", commit, old=current.commit if current else None)
                 names.append(name)
             except GitError as error:
                 _report_skipped(name, error, skipped)
@@ -118,5 +168,57 @@ def create_snapshot(git: Git, name: str, kind: str = "milestone") -> str:
         if git.resolve(ref):
             raise UsageError(f"{tag} exists already. Choose another name; snapshots do not move.")
         with GitWork(home, git).writing({}):
-            git.set_ref(ref, head)
+            set_ref(git, ref, head)
     return tag
+
+
+# ---------------------------------------------------------------- explore/ branches
+
+
+def prune_explore_branches(git: Git, main: str, days: int, now: datetime) -> tuple[list[str], list[Problem]]:
+    """Delete explore/ branches that are merged into `main`, `days` after they were created and last committed
+    to; report old branches that are not merged."""
+    deleted: list[str] = []
+    problems: list[Problem] = []
+    target = git.resolve(f"refs/heads/{main}")
+    if target is None:
+        return deleted, problems
+    for name, commit, last, checked_out in _list_explore_branches(git):
+        if now - last < timedelta(days=days):
+            continue
+        if git.is_ancestor(commit, target) and not checked_out:
+            set_ref(git, f"refs/heads/{name}", None, old=commit)
+            deleted.append(name)
+        else:
+            problems.append(_kept_problem(git, name, commit, target, main, checked_out))
+    return deleted, problems
+
+
+def _list_explore_branches(git: Git) -> list[tuple[str, str, datetime, bool]]:
+    form = "%(refname:strip=2)%00%(objectname)%00%(committerdate:iso-strict)%00%(worktreepath)"
+    out = git.run("for-each-ref", f"--format={form}", "refs/heads/explore/")
+    rows = [line.split("\0") for line in out.decode("utf-8", "replace").split("\n")[:-1]]
+    return [
+        (name, commit, max(datetime.fromisoformat(when), _creation_time(git, name)), bool(worktree))
+        for name, commit, when, worktree in rows
+    ]
+
+
+def _creation_time(git: Git, name: str) -> datetime:
+    """When the branch was created: a new branch may point at an old commit."""
+    log, ref = git.common / "logs/refs/heads" / name, git.common / "refs/heads" / name
+    with suppress(OSError):
+        first = log.read_bytes().partition(b"\n")[0]
+        if match := re.search(rb"> ([0-9]{1,11}) [+-][0-9]{4}(\t|$)", first):
+            return datetime.fromtimestamp(int(match[1]), UTC)
+    with suppress(OSError):
+        return datetime.fromtimestamp(ref.stat().st_mtime, UTC)
+    return datetime.fromtimestamp(0, UTC)  # neither log nor file: packed, so the time is unknown
+
+
+def _kept_problem(git: Git, name: str, commit: str, target: str, main: str, checked_out: bool) -> Problem:
+    if checked_out:
+        return Problem(name, "is old but checked out, so it is kept.", level="warning")
+    count = git.run("rev-list", "--count", f"{target}..{commit}").decode().strip()
+    message = f"is old, but {count} of its commits are not in {main}, so it is kept."
+    return Problem(name, message, f"Merge it, or delete it with: git branch -D {name}", level="warning")
