@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 from tacit.condense.service import CondenseResult, condense, due_periods, prune_is_due
 from tacit.diagnostics import Problem
 from tacit.errors import CHECK_OUT, UNLOCK, Locked, MergeConflict, NotCheckedOut, UnsafePath
-from tacit.learn.inbox import take_offers
-from tacit.learn.service import learn_pending
 from tacit.memory import Worked
 
 if TYPE_CHECKING:
@@ -24,8 +22,8 @@ def run_all(memory: Memory, *, if_due: bool = False) -> Worked:
     """A second call with nothing new changes nothing. `if_due`: commit notes only if that is due."""
     commit = memory.recover if if_due and not memory.commit_due() else memory.commit
     before = commit()
-    learnt = learn_pending(memory)
-    offers, offer_problems = _run_step(lambda: take_offers(memory), tuple[str, ...]())
+    learnt = memory.services.extractor.learn_pending()
+    offers, offer_problems = _run_step(memory.services.inbox.take_offers, tuple[str, ...]())
     learnt = replace(learnt, drafts=(*learnt.drafts, *offers))
     summed, condense_problems = _run_step(lambda: condense_due(memory), CondenseResult())
     after = commit()

@@ -7,42 +7,34 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tacit.clock import Clock
 from tacit.config import Config, mask_secret
 from tacit.context import receipts
 from tacit.diagnostics import Problem
-from tacit.errors import Busy, ConfigError, TacitError, UsageError
+from tacit.errors import Busy, TacitError
 from tacit.git import commit_message
-from tacit.git.committer import CommitOutcome, Committer, NoteChanges, find_loose_transcripts
-from tacit.git.history import History
-from tacit.git.index import require_checked_out
+from tacit.git.committer import CommitOutcome, NoteChanges, find_loose_transcripts
 from tacit.git.objects import pack_loose_objects
 from tacit.git.refs import prune_explore_branches, tag_periods
 from tacit.git.remotes import push_branch
-from tacit.git.repository import Git
 from tacit.home import files
-from tacit.home.conflicts import NoteTree
-from tacit.home.layout import CONFIG, NOTE_FOLDERS, Home
+from tacit.home.layout import Home
 from tacit.home.sweep import sweep
-from tacit.home.workspaces import Workspaces
-from tacit.learn.runs import RunLog
-from tacit.markdown import notes
 from tacit.markdown.model import Note, Remembered
 from tacit.privacy.redaction import clean
-from tacit.review.store import ReviewQueue
 from tacit.search.link_model import NoteLinks
 from tacit.search.model import EVERYTHING, Category, Found, Hit, Scope
 from tacit.search.models import SearchModels
+from tacit.services import Services
 from tacit.sessions.agents import find_excluded_agent, is_own_work, named_agents, resolve_key
 from tacit.sessions.keys import MAIN_SESSION_KEY
-from tacit.sessions.policy import SessionProfile, resolve_profile, sender_name
-from tacit.sessions.senders import Senders
+from tacit.sessions.policy import SessionProfile
 from tacit.transcripts import format as form
 from tacit.transcripts import verify as proof
 from tacit.transcripts import writer
-from tacit.transcripts.capture import Session, count_tokens, fix_offset, require_valid_time, to_milliseconds
+from tacit.transcripts.capture import Session, count_tokens, fix_offset, require_valid_time
 from tacit.transcripts.model import Closing, KnowledgeChange, Opening, Sealed, Transcript, Turn
 from tacit.transcripts.writer import SessionState, TranscriptWriter
 
@@ -96,19 +88,16 @@ class Memory:
         chat: Callable[[str], Chat | None] | None = None,
     ) -> None:
         """`ask` returns the model that answers questions of a task (extract, condense, prune), or None."""
-        self.home, self.config, self.ask = home, config, ask
-        self._parts = parts or SearchModels()
-        self._make_gate = gate
-        self._chat_for = chat  # by task; None: no model is used
-        self.workspaces = Workspaces(home, config.workspaces)
-        self.git = Git(home.root)
-        self.history = History(home, self.git, self._moment)
-        self._committer = Committer(home, self.git, self._moment, _memory_limits(config))
+        clock = Clock(now, zone)
+        self.services = Services(home, config, clock, models=parts, gate=gate, ask=ask, chat=chat)
+        self.home, self.config, self.ask, self.zone = home, config, ask, zone
+        self._clock, self._chat_for = clock, chat
+        self.git, self.history = self.services.git, self.services.history
+        self.workspaces = self.services.workspaces
+        self._committer = self.services.committer
         self.commit_paths, self.commit_theirs = self._committer.commit_paths, self._committer.commit_theirs
-        self.runs, self.reviews = RunLog(home, self.git), ReviewQueue(home)
-        self.zone, self._now = zone, now  # zone None: the machine's zone
+        self.runs, self.reviews = self.services.runs, self.services.reviews
         self.seals_idle = True  # False: the session registry in this process does, by a monotonic clock
-        self._senders = Senders(home)
 
     # ------------------------------------------------------------ conversations
 
@@ -138,7 +127,7 @@ class Memory:
             return self.unkept_session()
         is_start_given = started is not None or record is not None
         if record is None:
-            moment = fix_offset(self._to_zone(require_valid_time(started or self._moment())))
+            moment = fix_offset(self._clock.in_zone(require_valid_time(started or self._clock.now())))
             previous = self.last_part(name) if session_id else None
             clean_channel, clean_model = (clean(value).text if value else value for value in (channel, model))
             opening = Opening(name, moment, key, agents[-1], clean_channel, clean_model, continues=previous)
@@ -150,8 +139,8 @@ class Memory:
         key, name = record.opening.session_key, record.opening.session_id
         return Session(
             live,
-            now=self._moment,
-            in_zone=self._to_zone,
+            now=self._clock.now,
+            in_zone=self._clock.in_zone,
             finish=finish,
             started_given=is_start_given,
             ended=lambda: self.session_ended(key, name),
@@ -168,7 +157,7 @@ class Memory:
 
     def unkept_session(self) -> Session:
         """A session that accepts messages and writes nothing, for agents whose conversations are not kept."""
-        return Session(None, now=self._moment, in_zone=self._to_zone, finish=self._seal_and_commit)
+        return Session(None, now=self._clock.now, in_zone=self._clock.in_zone, finish=self._seal_and_commit)
 
     def knows(self, session_id: str) -> bool:
         """Whether a session with this id is open."""
@@ -195,13 +184,6 @@ class Memory:
 
     def open_sessions(self) -> list[SessionState]:
         return writer.list_states(self.home)
-
-    def is_ended(self, session_id: str, session_key: str) -> bool:
-        """Whether no session with this id is open; without an id, none with this key."""
-        openings = [record.opening for record in self.open_sessions()]
-        if session_id:
-            return all(opening.session_id != session_id for opening in openings)
-        return all(opening.session_key != session_key for opening in openings)
 
     def _find_open_record(self, session_id: str) -> SessionState | None:
         record = writer.find_state(self.home, session_id)
@@ -310,7 +292,7 @@ class Memory:
         return make_composer(lambda: chat("commit"), edits, self.git.branch() or "")
 
     def _tidy_refs(self) -> tuple[list[str], list[str], list[Problem]]:
-        settings, now = self.config.git, self._moment()
+        settings, now = self.config.git, self._clock.now()
         skipped: list[Problem] = []
         with self._committer.at_work():
             tags = tag_periods(
@@ -342,7 +324,7 @@ class Memory:
         """Whether the interval between two commits of notes has passed."""
         last_commit = self.history.last_commit_of("memory", "identity", "maintenance")
         minutes = self.config.lifecycle.commit_interval_minutes
-        return last_commit is None or self._moment() - last_commit >= timedelta(minutes=minutes)
+        return last_commit is None or self._clock.now() - last_commit >= timedelta(minutes=minutes)
 
     def _seal_orphans(self) -> tuple[list[str], list[Problem]]:
         sealed: list[str] = []
@@ -380,7 +362,7 @@ class Memory:
             return False
         hours = self.config.capture.idle_seal_hours if record.detached else 1
         written = writer.state_file(self.home, record.opening.session_id).stat().st_mtime
-        return self._moment().timestamp() - written > hours * 3600
+        return self._clock.now().timestamp() - written > hours * 3600
 
     def _is_orphaned(self, record: SessionState) -> bool:
         if record.path is None or not (self.home.root / record.path).exists():
@@ -388,7 +370,7 @@ class Memory:
         file = self.home.root / record.path
         if writer.is_sealed(file):
             return False
-        idle = self._moment().timestamp() - file.stat().st_mtime
+        idle = self._clock.now().timestamp() - file.stat().st_mtime
         is_idle = self.seals_idle and idle > self.config.capture.idle_seal_hours * 3600
         return is_idle or not record.detached
 
@@ -425,20 +407,11 @@ class Memory:
         return [record.path for record, _ in [*self._list_uncommitted(), *loose] if record.path]
 
     def read(self, path: str) -> Note:
-        return notes.parse(notes.decode(self.workspaces.read(path)), path)
+        return self.services.notes.read(path)
 
     def write(self, path: str, text: str, *, replacing: Note | None) -> Note:
         """Write a note if it is still what the writer read (`replacing`; None: there was none)."""
-        path = files.Tree(self.home.root).resolve(path)
-        if files.split_safe_path(path)[0] not in NOTE_FOLDERS:
-            places = ", ".join(f"{folder}/" for folder in NOTE_FOLDERS)
-            raise UsageError(f"{path} is not a note. Notes are in {places}; transcripts are never edited.")
-        expected = None if replacing is None else files.digest(notes.encode(replacing.text))
-        with files.hold_lock(self.home.lock):
-            if replacing is None:
-                require_checked_out(self.home.root, "/".join(files.split_safe_path(path)))
-            NoteTree(self.home.root).write(path, notes.encode(text), expected)
-        return notes.parse(text, path)
+        return self.services.notes.write(path, text, replacing=replacing)
 
     def remember(
         self,
@@ -452,22 +425,16 @@ class Memory:
         not the owner's, or after an agent read text of others, the line waits for the owner's review. Without
         a session key the owner asks, not an agent. If others can read the note, the line goes into the
         owner's note beside it, unless the owner says `shared`."""
-        from tacit.learn.remember import remember
-
         profile = self.profile_of(session_key or MAIN_SESSION_KEY, trial=True)
-        return remember(self, text, to, profile, by_owner=session_key is None, shared=shared)
+        return self.services.remembering.remember(
+            text, to, profile, by_owner=session_key is None, shared=shared
+        )
 
     # ------------------------------------------------------------ search
 
-    @cached_property
+    @property
     def searcher(self) -> Searcher:
-        """The search index of this home."""
-        from tacit.search.searcher import Searcher  # loads SQLite, which keeping a message does not need
-
-        if self.config.search.index != "sqlite":
-            message = "search.index names a PostgreSQL server, which this version does not use yet."
-            raise ConfigError(CONFIG, None, message, "Set it to sqlite.")
-        return Searcher(self.home, self._parts, self.workspaces)
+        return self.services.searcher
 
     def links(self, path: str, *, session_key: str | None = None) -> NoteLinks:
         """The links from and to a note that this session may see. No session key: the owner asks."""
@@ -490,17 +457,15 @@ class Memory:
 
     def scope_of(self, session_key: str) -> Scope:
         """What a session may see."""
-        return self.profile_of(session_key).scope
+        return self.services.profiles.scope_of(session_key)
 
     def find(self, query: str, scope: Scope = EVERYTHING, limit: int = 10) -> Found:
         """Like `search`, with all filters, and with details on how the hits were found."""
-        return self.searcher.find(query, scope, limit, now=self._moment())
+        return self.searcher.find(query, scope, limit, now=self._clock.now())
 
     def why_known(self, text: str) -> list[Trace]:
         """The places of a text and its origin: the commit, the speaker and the original words."""
-        from tacit.provenance.trace import why_known
-
-        return why_known(self, text)
+        return self.services.tracer.why_known(text)
 
     # ------------------------------------------------------------ turns
 
@@ -578,7 +543,7 @@ class Memory:
         from tacit.context.delivery.bootstrap import bootstrap
 
         profile = self.profile_of(session_key, agent=agent, sender=sender, trigger=trigger, trial=trial)
-        now = self._moment()
+        now = self._clock.now()
         if trial:
             return bootstrap(self.home, self.config, profile, files, workspace, now, trial=True)
         key = profile.kind.key
@@ -590,8 +555,8 @@ class Memory:
     def session_ended(self, session_key: str, session_id: str = "", *, sealed: bool = False) -> None:
         """Note that a session ended, began or was reset, so that its next turn starts fresh in any process.
         Without an id, this holds for any session with the key. `sealed`: its transcript is sealed."""
-        receipts.note_end(self.home, session_key, self._moment(), session_id, sealed=sealed)
-        if "turns" in self.__dict__:
+        receipts.note_end(self.home, session_key, self._clock.now(), session_id, sealed=sealed)
+        if "turns" in self.services.__dict__:
             self.turns.ended(session_key)
 
     def profile_of(
@@ -605,39 +570,17 @@ class Memory:
     ) -> SessionProfile:
         """What a session may see, and by which rule. In a session that may mix several senders the sender is
         remembered, unless it is a trial."""
-        key, sender_id = resolve_key(session_key, agent), sender_name(sender)
-        senders: frozenset[str] = frozenset()
-        if resolve_profile(key, self.config).kind.is_main:
-            senders = self._senders.seen(key, "" if trial else sender_id)
-        return resolve_profile(
-            key, self.config, agent=agent, sender=sender_id, trigger=trigger, senders=senders
+        return self.services.profiles.profile_of(
+            session_key, agent=agent, sender=sender, trigger=trigger, trial=trial
         )
 
-    def senders_of(self, session_key: str) -> frozenset[str]:
-        """The senders seen so far in a session that may mix several."""
-        return self._senders.seen(session_key, "")
-
-    @cached_property
+    @property
     def turns(self) -> TurnService:
-        """The service that compiles turns and activates topics."""
-        # These load much of the package, and keeping a message needs none of it.
-        from tacit.context.service import TurnService
-        from tacit.home.snapshot import LiveHome
-
-        return TurnService(
-            self.home,
-            self.config,
-            LiveHome(self.home, lambda: self.searcher, self.workspaces),
-            history=self.history,
-            models=self._parts,
-            profile_of=self.profile_of,
-            now=self.moment,
-            gate=self._make_gate,
-        )
+        return self.services.turns
 
     def moment(self) -> datetime:
         """Now, in the home's zone."""
-        return self._moment()
+        return self._clock.now()
 
     # ------------------------------------------------------------ verification
 
@@ -645,16 +588,3 @@ class Memory:
         self, tick: Callable[[int, int], None] = lambda done, total: None
     ) -> list[proof.CheckedTranscript]:
         return proof.verify(self.home, self.git, tick)
-
-    # ------------------------------------------------------------ time
-
-    def _moment(self) -> datetime:
-        return to_milliseconds(self._to_zone(self._now()))
-
-    def _to_zone(self, moment: datetime) -> datetime:
-        return (moment if moment.tzinfo else moment.replace(tzinfo=self.zone)).astimezone(self.zone)
-
-
-def _memory_limits(config: Config) -> tuple[int, int, int]:
-    lifecycle = config.lifecycle
-    return lifecycle.memory_warn_lines, lifecycle.memory_line_cap, lifecycle.memory_block_lines

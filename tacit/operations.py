@@ -21,7 +21,6 @@ from tacit.context.receipt_codec import as_dict, describe_receipt
 from tacit.context.request import Request
 from tacit.errors import UsageError
 from tacit.hosts import host_of
-from tacit.learn.remember import remember as keep_line
 from tacit.memory import Memory
 from tacit.read_note import MAX_LINES
 from tacit.read_note import read as read_file
@@ -31,7 +30,7 @@ from tacit.sessions.keys import MAIN_SESSION_KEY
 from tacit.sessions.policy import SessionProfile, sender_name
 from tacit.sessions.registry import Kept, SessionRef, SessionRegistry
 from tacit.topics.model import Event
-from tacit.topics.schedules import find_due_topics, local_time, take_due_topics, to_json
+from tacit.topics.schedules import find_due_topics, take_due_topics, to_json
 from tacit.transcripts import spool
 from tacit.wire import Json, compiled_form, found_form
 
@@ -308,8 +307,8 @@ def remember(served: OperationContext, body: Body) -> Json:
     text, to, holds_slot = _read_text(body, "text"), _read_text(body, "to"), body.get("holds_slot") is True
     by_owner = not _names_caller(body) and not is_host
     shared = _read_bool(body, "shared") is True
-    result = keep_line(
-        served.memory, text, to, profile, holds_slot=holds_slot, by_owner=by_owner, shared=shared
+    result = served.memory.services.remembering.remember(
+        text, to, profile, holds_slot=holds_slot, by_owner=by_owner, shared=shared
     )
     return result._asdict()
 
@@ -386,7 +385,7 @@ def get_receipt(served: OperationContext, body: Body) -> Json:
 def list_due_topics(served: OperationContext, body: Body) -> Json:  # noqa: ARG001 - as every operation
     """The topics whose schedules are due. A host begins a turn for each, with the event `cron`."""
     memory = served.memory
-    now = local_time(memory.moment(), memory.zone)
+    now = memory.services.clock.local_now()
     due = find_due_topics(memory.home, memory.turns.topics().topics, now)
     return {"due": [to_json(schedule) for schedule in due.schedules]}
 
@@ -394,9 +393,7 @@ def list_due_topics(served: OperationContext, body: Body) -> Json:  # noqa: ARG0
 def acknowledge_due_topics(served: OperationContext, body: Body) -> Json:  # noqa: ARG001 - as every one
     """The same, but the caller handles them: they are no longer due."""
     memory = served.memory
-    due = take_due_topics(
-        memory.home, memory.turns.topics().topics, lambda: local_time(memory.moment(), memory.zone)
-    )
+    due = take_due_topics(memory.home, memory.turns.topics().topics, memory.services.clock.local_now)
     return {"due": [to_json(schedule) for schedule in due]}
 
 

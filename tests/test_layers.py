@@ -36,11 +36,6 @@ UPWARD: set[tuple[str, str]] = {
     ("home", "erase"),
     ("git", "transcripts"),
     ("git", "review"),
-    ("transcripts", "sessions"),
-    ("transcripts", "provenance"),
-    ("transcripts", "learn"),
-    ("transcripts", "context"),
-    ("transcripts", "memory"),
     ("sessions", "search"),
     ("sessions", "context"),
     ("sessions", "memory"),
@@ -51,8 +46,8 @@ UPWARD: set[tuple[str, str]] = {
     ("review", "learn"),
     ("review", "condense"),
     ("review", "memory"),
+    ("learn", "context"),
     ("learn", "condense"),
-    ("learn", "memory"),
     ("condense", "memory"),
     ("rebuild", "memory"),
     ("rebuild", "app"),
@@ -61,24 +56,20 @@ UPWARD: set[tuple[str, str]] = {
     ("read_note", "memory"),
     ("memory", "maintenance"),
     ("app", "hosts"),
-    ("operations", "client"),
     ("hosts", "client"),
+    ("operations", "client"),
 }
 
 # These modules import each other in a circle: the services of a home take a whole Memory.
 CIRCLE = {
     "tacit.condense.service",
-    "tacit.learn.audience_guard",
-    "tacit.learn.entities",
-    "tacit.learn.inbox",
-    "tacit.learn.remember",
-    "tacit.learn.service",
     "tacit.maintenance",
     "tacit.memory",
-    "tacit.provenance.trace",
     "tacit.review.service",
-    "tacit.transcripts.attribution",
 }
+
+# Builds each service when it is first used, so that a command loads only what it needs.
+COMPOSITION_ROOT = PACKAGE / "services.py"
 
 # Heavy parts that are imported where they are needed: starting a command must stay cheap.
 LATE = {
@@ -92,7 +83,6 @@ LATE = {
     "hashlib",
     "traceback",
     "time",
-    "importlib",
     "importlib.metadata",
     "numpy",
     "http.client",
@@ -109,20 +99,14 @@ LATE = {
     "tacit.llm.chat",
     "tacit.llm.registry",
     "tacit.llm.structured",
-    "tacit.llm.local",
     "tacit.llm.prices",
     "tacit.llm.tasks",
     "tacit.llm.retry",
     "tacit.llm.ledger",
-    "tacit.search.searcher",
     "tacit.search.snapshot",
     "tacit.context.delivery.bootstrap",
-    "tacit.provenance.trace",
     "tacit.maintenance",
     "tacit.sessions.registry",
-    "tacit.learn.remember",
-    "tacit.context.service",
-    "tacit.home.snapshot",
     "tacit.home.workspaces",
     "tacit.home.conflicts",
     "tacit.topics.decision_log",
@@ -217,7 +201,7 @@ def test_every_package_has_a_place(graph: dict[str, set[str]]) -> None:
 def test_only_what_is_heavy_is_imported_inside_functions() -> None:
     hidden = []
     for file in python_files():
-        if file.parent == PACKAGE and file.name == "__init__.py":
+        if file in (PACKAGE / "__init__.py", COMPOSITION_ROOT):
             continue
         tree = ast.parse(file.read_text())
         for function in ast.walk(tree):
@@ -228,7 +212,7 @@ def test_only_what_is_heavy_is_imported_inside_functions() -> None:
 
 def test_what_is_pure_touches_neither_files_nor_processes() -> None:
     forbidden = {"os", "pathlib", "subprocess", "shutil", "socket", "tempfile"}
-    pure = {"errors", "diagnostics", "deadline", "config", "text", "markdown", "privacy"}
+    pure = {"errors", "diagnostics", "deadline", "clock", "config", "text", "markdown", "privacy"}
     for file in python_files():
         if package_of(module_of(file)) in pure or file.name == "model.py":
             roots = {name.split(".")[0] for name, _ in imports_of(ast.parse(file.read_text()))}

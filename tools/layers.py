@@ -4,7 +4,7 @@ from __future__ import annotations
 
 LAYERS = {
     "values and pure functions": (
-        *("version", "errors", "diagnostics", "deadline", "config", "text", "markdown"),
+        *("version", "errors", "diagnostics", "deadline", "clock", "config", "text", "markdown"),
         *("circuit_breaker", "json_http", "privacy", "wire"),
     ),
     "files, git, models, search": (
@@ -15,7 +15,8 @@ LAYERS = {
         *("read_note", "terminal"),
     ),
     "one home": (
-        *("memory", "maintenance", "app", "evaluation", "hosts", "operations", "client", "relay", "aio"),
+        *("services", "memory", "maintenance", "app", "evaluation", "hosts"),
+        *("operations", "client", "relay", "aio"),
     ),
     "programs": ("server", "cli", "__main__", ""),
 }

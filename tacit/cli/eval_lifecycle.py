@@ -76,7 +76,7 @@ def _score_halves(memory: Memory, key: AnswerKey) -> dict[str, dict[str, Extract
         raise UsageError(
             "The key names no conversation of this home. Use the last part of a transcript's name."
         )
-    built_in, names = list(BUILT_IN.values()), load_known_names(memory)
+    built_in, names = list(BUILT_IN.values()), load_known_names(memory.home)
     odd = score_extractors(conversations[0::2], key, names, built_in)
     even = score_extractors(conversations[1::2], key, names, built_in)
     return {"all": {name: odd[name] + even[name] for name in odd}, "odd": odd, "even": even}

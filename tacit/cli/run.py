@@ -21,7 +21,7 @@ from dataclasses import asdict
 from tacit.app import open_home
 from tacit.condense.service import CondenseResult, condense, due_periods, prune_is_due
 from tacit.errors import Busy, TacitError
-from tacit.learn.service import LearnPreview, LearnResult, learn_pending, preview_learning
+from tacit.learn.service import LearnPreview, LearnResult
 from tacit.memory import Memory, Worked
 from tacit.review import service
 from tacit.review.model import Draft
@@ -66,7 +66,7 @@ def _do_work(memory: Memory, options: argparse.Namespace) -> Worked:
         return memory.work(if_due=options.if_due)
     if task == "extract":
         with output.progress("learning", quiet=options.quiet or options.json) as tick:
-            learnt = learn_pending(memory, tick=tick, again=not options.if_due)
+            learnt = memory.services.extractor.learn_pending(tick=tick, again=not options.if_due)
         return Worked(commits=learnt.commits, learnt=learnt)
     periods = due_periods(memory) if task == "condense" else []
     summed = condense(memory, periods, prune=task == "prune", archive=task == "archive")
@@ -79,7 +79,7 @@ def _do_work(memory: Memory, options: argparse.Namespace) -> Worked:
 def _dry_run(memory: Memory, options: argparse.Namespace) -> int:
     task = options.what
     commits = _pending_commits(memory) if task in ("commit", "all") else []
-    learn = preview_learning(memory) if task in ("extract", "all") else LearnPreview((), (), ())
+    learn = memory.services.extractor.preview() if task in ("extract", "all") else LearnPreview((), (), ())
     summed = CondenseResult()
     if task not in ("commit", "extract"):
         periods = due_periods(memory) if task in ("condense", "all") else []

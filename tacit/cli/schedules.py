@@ -19,7 +19,6 @@ from tacit.topics.schedules import (
     acknowledge,
     find_due_schedules,
     last_acknowledged,
-    local_time,
     lock_due,
     subtract_elapsed,
     to_json,
@@ -33,7 +32,7 @@ def run(memory: Memory, options: argparse.Namespace) -> int:
     if exit_code(catalog.problems):
         output.warn("warning: not every topic could be read as it is meant. See: tacit topics")
     with lock_due(memory.home) if options.done else nullcontext():
-        now = local_time(memory.moment(), memory.zone)
+        now = memory.services.clock.local_now()
         since = _read_last_done(memory, now) if options.since is None else _parse_moment(options.since, now)
         due_topics = find_due_schedules(catalog.topics, since, now)
         _print_due(due_topics, since.astimezone(now.tzinfo), options)

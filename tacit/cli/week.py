@@ -25,7 +25,7 @@ from tacit.evaluation.sampled import SAMPLE_SETTINGS, play_conversation
 from tacit.evaluation.searchable import read_answers
 from tacit.home import files
 from tacit.home.layout import Home
-from tacit.learn.service import LearnResult, learn_pending
+from tacit.learn.service import LearnResult
 from tacit.maintenance import condense_due
 from tacit.markdown import notes
 from tacit.markdown.yaml_values import format_entry
@@ -121,7 +121,7 @@ def _live_day(memory: Memory, clock: SettableClock, day: date, conversations: li
         clock.moment = max(clock.moment, conversation.ended)
         about = f"{conversation.started:%H:%M}, {len(conversation.turns)} turns: {conversation.slug}"
         output.say(f"   talked     {about}")
-        _say_learnt(learn_pending(memory))
+        _say_learnt(memory.services.extractor.learn_pending())
     if day.weekday() == 2:
         _write_by_hand(memory, day)
     evening = datetime.combine(day, datetime.min.time(), clock.moment.tzinfo).replace(hour=23, minute=5)

@@ -29,20 +29,19 @@ from tacit.home import files
 from tacit.home.conflicts import NoteTree, conflict_problem, find_note_conflicts
 from tacit.home.layout import CONFIG, CONVERSATIONS, REVIEWED
 from tacit.home.listing import walk
+from tacit.home.note_store import read_note
 from tacit.learn.audience_guard import redirect_changes
 from tacit.learn.model import Change, Heard, Move, Rewrite, is_trusted
 from tacit.learn.runs import CONDENSED
-from tacit.learn.service import group_by_path, make_drafts, make_text_draft
+from tacit.learn.service import group_by_path
 from tacit.llm.structured import Ask
 from tacit.markdown import notes
 from tacit.markdown.links import find_links, list_link_names
 from tacit.provenance import comment
 from tacit.review.model import Draft
 from tacit.review.policies import find_policy, waiting_policy
-from tacit.review.service import NoteEdit, archive_removed, read_note, write_edits
-from tacit.topics.schedules import local_time
+from tacit.review.service import NoteEdit, archive_removed, write_edits
 from tacit.transcripts import writer
-from tacit.transcripts.attribution import attribute_transcript
 
 if TYPE_CHECKING:
     from tacit.memory import Memory
@@ -64,14 +63,14 @@ class CondenseResult:
 
 
 def due_periods(memory: Memory) -> list[Period]:
-    now = local_time(memory.moment(), memory.zone)
+    now = memory.services.clock.local_now()
     assert now.tzinfo is not None
     schedule = memory.config.lifecycle.condensation_schedule
     return calendar.find_due(schedule, now.tzinfo, now, _last_activity(memory), memory.runs.condensed())
 
 
 def prune_is_due(memory: Memory) -> bool:
-    now = local_time(memory.moment(), memory.zone)
+    now = memory.services.clock.local_now()
     assert now.tzinfo is not None
     return calendar.is_due(memory.config.lifecycle.pruning_schedule, now.tzinfo, memory.runs.pruned(), now)
 
@@ -152,7 +151,7 @@ def _make_plan(
         _plan_input(memory, wants_uses=looks_back),
         heards,
         periods,
-        now=local_time(memory.moment(), memory.zone),
+        now=memory.services.clock.local_now(),
         lifecycle=memory.config.lifecycle,
         review=memory.config.review,
         ask=_ask_function(memory),
@@ -190,7 +189,11 @@ def _is_in_conflict(memory: Memory, path: str) -> bool:
 
 
 def _read_conversations(memory: Memory, paths: Iterable[str]) -> list[Heard]:
-    return [heard for heard in (attribute_transcript(memory, path) for path in paths) if heard is not None]
+    return [
+        heard
+        for heard in (memory.services.attribution.attribute(path) for path in paths)
+        if heard is not None
+    ]
 
 
 def _plan_input(memory: Memory, *, wants_uses: bool) -> PlanInput:
@@ -216,7 +219,7 @@ def _linking_files(memory: Memory, tree: files.Tree) -> list[str]:
 def _make_reader(memory: Memory) -> Callable[[str], str | None]:
     def read(path: str) -> str | None:
         try:
-            data = read_note(memory, path)
+            data = read_note(memory.home, path)
         except Locked:  # unknown content, and writes to it are refused
             return None
         return None if data is None else notes.decode(data)
@@ -236,7 +239,7 @@ def _change_days(memory: Memory) -> dict[str, date]:
         elif field:
             days.setdefault(field, day)
     return days | {
-        edit.path: local_time(memory.moment(), memory.zone).date() for edit in memory.note_changes().edits
+        edit.path: memory.services.clock.local_now().date() for edit in memory.note_changes().edits
     }
 
 
@@ -271,11 +274,11 @@ def _sort_by_policy(memory: Memory, planned: CondensePlan) -> tuple[list[NoteEdi
     ]
     for_review = [*(item for item in planned.changes if item not in automatic), *planned.untrusted]
     automatic, for_review = (
-        list(redirect_changes(memory, group, lambda path: read_note(memory, path)))
+        list(redirect_changes(group, memory.services.profiles, lambda path: read_note(memory.home, path)))
         for group in (automatic, for_review)
     )
     edits = [*_page_edits(memory, automatic, planned.sessions)]
-    drafts = list(make_drafts(memory, for_review))
+    drafts = list(memory.services.drafts.drafts_of(for_review))
     proposed_paths = {
         item.path
         for item in planned.rewrites
@@ -307,7 +310,7 @@ def _page_edits(
     memory: Memory, changes: Sequence[Change], sessions: Mapping[str, Sequence[str]]
 ) -> Iterable[NoteEdit]:
     for path, page_changes in group_by_path(changes).items():
-        old = read_note(memory, path)
+        old = read_note(memory.home, path)
         text = add_summary(
             None if old is None else notes.decode(old),
             page_changes[0].day,
@@ -320,15 +323,14 @@ def _page_edits(
 
 def _rewrite_edit(memory: Memory, rewrite: Rewrite) -> NoteEdit | None:
     """None if the file was edited since: that edit stays."""
-    old = read_note(memory, rewrite.path)
+    old = read_note(memory.home, rewrite.path)
     same = None if rewrite.old is None else notes.encode(rewrite.old)
     return NoteEdit(rewrite.path, old, notes.encode(rewrite.new)) if old == same else None
 
 
 def _rewrite_draft(memory: Memory, rewrite: Rewrite, remarks: Sequence[str]) -> Draft:
     base = None if rewrite.old is None else notes.encode(rewrite.old)
-    return make_text_draft(
-        memory,
+    return memory.services.drafts.text_draft(
         rewrite.path,
         base,
         rewrite.new,
@@ -343,20 +345,20 @@ def _rewrite_draft(memory: Memory, rewrite: Rewrite, remarks: Sequence[str]) -> 
 def _add_move(memory: Memory, move: Move, edits: Sequence[NoteEdit]) -> list[NoteEdit]:
     """Move the note with the lines that this run adds to it. If a killed run left it in both places, only
     remove the original."""
-    old = read_note(memory, move.path)
+    old = read_note(memory.home, move.path)
     new = next((edit.new for edit in edits if edit.path == move.path), old)
     others = [edit for edit in edits if edit.path != move.path]
     if old is None or new is None:
         return list(edits)
-    if read_note(memory, archive_path(move.path)) == new:
+    if read_note(memory.home, archive_path(move.path)) == new:
         return [*others, NoteEdit(move.path, old, None)]
-    if read_note(memory, move.to) is not None:
+    if read_note(memory.home, move.to) is not None:
         return list(edits)
     return [*others, NoteEdit(move.to, None, new), NoteEdit(move.path, old, None)]
 
 
 def _move_draft(memory: Memory, move: Move) -> Draft:
-    data = read_note(memory, move.path)
+    data = read_note(memory.home, move.path)
     return Draft(
         id="",
         form="move",

@@ -8,13 +8,12 @@ from tacit.home.layout import CONVERSATIONS
 from tacit.home.listing import walk
 from tacit.learn.model import Heard
 from tacit.memory import Memory
-from tacit.transcripts.attribution import attribute_transcript
 
 
 def attributed_conversations(memory: Memory) -> Iterator[Heard]:
     """Oldest first. Nothing counts as injected: the notes of today were made from these conversations."""
     for path in sorted(path for path, _ in walk(str(memory.home.root), CONVERSATIONS)):
-        conversation = attribute_transcript(memory, path, given=())
+        conversation = memory.services.attribution.attribute(path, given=())
         if conversation is not None:
             yield conversation
 

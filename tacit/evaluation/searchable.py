@@ -16,7 +16,6 @@ from tacit.errors import UsageError
 from tacit.evaluation.budgets import Measurement, ProgressCallback, measure_home
 from tacit.evaluation.sampled import copy_home, sample_home
 from tacit.evaluation.sets import EvalQuestion, EvidencePlace
-from tacit.learn.service import learn_pending
 from tacit.memory import Memory
 
 Searchable: TypeAlias = Literal["knowledge", "transcripts", "both"]
@@ -35,7 +34,7 @@ def measure_searchable(
     tick: ProgressCallback,
 ) -> Iterator[tuple[Searchable, list[Measurement]]]:
     with sample_home() as memory:
-        learn_pending(memory)
+        memory.services.extractor.learn_pending()
         for number, kind in enumerate(searchable):
             offset, total = number * len(questions), len(searchable) * len(questions)
             yield (

@@ -86,6 +86,15 @@ def _is_linked(root: str, folder: str) -> bool:
     return any(os.path.islink("/".join((root, *parts[: index + 1]))) for index in range(len(parts)))
 
 
+def list_projects(root: str) -> dict[str, str]:
+    """The folders of projects, by the names that people use for them."""
+    return name_folders(list_folders(root, "knowledge/projects"))
+
+
+def name_folders(slugs: Collection[str]) -> dict[str, str]:
+    return {name: slug for slug in sorted(slugs) for name in (slug, slug.replace("-", " "))}
+
+
 def list_folders(root: str, folder: str) -> list[str]:
     """The names of a folder's direct subfolders."""
     if _is_linked(root, folder):

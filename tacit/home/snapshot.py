@@ -12,7 +12,7 @@ from tacit.git.repository import Git
 from tacit.home import files
 from tacit.home.conflicts import find_markers, list_unmerged_below
 from tacit.home.layout import Home
-from tacit.home.listing import ENDINGS, INDEXED, is_listed, list_folders, walk
+from tacit.home.listing import ENDINGS, INDEXED, is_listed, list_projects, name_folders, walk
 from tacit.home.workspaces import Workspaces
 from tacit.provenance.purged import PurgedRecords
 from tacit.search.index import ChunkLocation, StoredChunk
@@ -132,7 +132,7 @@ class LiveHome:
         return None if generation is None else (generation, self.shelf().generation)
 
     def projects(self) -> Mapping[str, str]:
-        return _name_folders(list_folders(self._root, "knowledge/projects"))
+        return list_projects(self._root)
 
 
 class CommitSnapshot:
@@ -189,7 +189,7 @@ class CommitSnapshot:
 
     def projects(self) -> Mapping[str, str]:
         paths = (path.split("/") for path in self._files if path.startswith("knowledge/projects/"))
-        return _name_folders({parts[2] for parts in paths if len(parts) > 3})
+        return name_folders({parts[2] for parts in paths if len(parts) > 3})
 
     @cached_property
     def _snapshot(self) -> Snapshot:
@@ -203,7 +203,3 @@ def _catch_up_seconds(deadline: float | None) -> float:
     if deadline is None:
         return _CATCH_UP_S
     return min(_CATCH_UP_S, max(0.001, (deadline - time.monotonic()) * _CATCH_UP_SHARE))
-
-
-def _name_folders(slugs: Collection[str]) -> dict[str, str]:
-    return {name: slug for slug in sorted(slugs) for name in (slug, slug.replace("-", " "))}

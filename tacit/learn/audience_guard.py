@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tacit.learn.model import Change
 from tacit.markdown import notes
 from tacit.markdown.model import Note
 from tacit.search.documents import audience_of
-
-if TYPE_CHECKING:
-    from tacit.memory import Memory
+from tacit.sessions.profiles import SessionProfiles
 
 _OWNER_SUFFIX = "-owner"
 
 
 def redirect_changes(
-    memory: Memory, changes: Iterable[Change], read: Callable[[str], bytes | None]
+    changes: Iterable[Change], profiles: SessionProfiles, read: Callable[[str], bytes | None]
 ) -> Iterator[Change]:
     """Redirect each change to a note with no wider audience than its session. `read` returns the current
     notes."""
@@ -31,7 +28,7 @@ def redirect_changes(
     for change in changes:
         key = change.source.session_key
         if key not in is_private:
-            is_private[key] = memory.profile_of(key, trial=True).rule.audience == "owner"
+            is_private[key] = profiles.profile_of(key, trial=True).rule.audience == "owner"
         if is_private[key] and change.path not in places:
             places[change.path] = private_note(change.path, read)
         yield replace(change, path=places[change.path]) if is_private[key] else change

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tacit.errors import StoreError, UnsafePath
 from tacit.home.conflicts import NoteTree
 from tacit.home.files import Tree
+from tacit.home.layout import Home
+from tacit.home.listing import list_projects
 from tacit.learn.model import Known
 from tacit.markdown import notes
-
-if TYPE_CHECKING:
-    from tacit.memory import Memory
 
 _PEOPLE = "knowledge/people"
 _OWNER = "knowledge/identity/USER.md"
 
 
-def load_known_names(memory: Memory) -> Known:
-    tree = NoteTree(memory.home.root)
+def load_known_names(home: Home) -> Known:
+    tree = NoteTree(home.root)
     people: dict[str, str] = {}
     for path in tree.files(_PEOPLE):
         stem = path.rpartition("/")[2].removesuffix(".md")
         if path.endswith(".md") and not stem.startswith("_"):
             for name in _person_names(tree, path, stem):
                 people.setdefault(name, path)
-    return Known(memory.turns.present.projects(), people, _owner_names(tree))
+    return Known(list_projects(str(home.root)), people, _owner_names(tree))
 
 
 def _person_names(tree: Tree, path: str, stem: str) -> list[str]:

@@ -15,13 +15,18 @@ it.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from tacit.clock import Clock
+from tacit.config import Config
 from tacit.errors import ChangedOnDisk, Locked, ReadOnly, StoreError, UnsafePath, UsageError
 from tacit.home import files
+from tacit.home.layout import Home
 from tacit.home.listing import is_listed
+from tacit.home.note_store import NoteStore, read_note
 from tacit.home.paths import is_identity, path_problem
 from tacit.learn import window_proposals
+from tacit.learn.attribution import SpeakerAttribution
 from tacit.learn.audience_guard import is_shared, private_note
 from tacit.learn.model import Change, ChangeSet, SaidBy, Source, Trust, is_trusted
 from tacit.learn.taint import assess_trust
@@ -30,13 +35,8 @@ from tacit.markdown.model import Remembered
 from tacit.privacy.redaction import LEFT_OPEN, PRIVATE, clean
 from tacit.privacy.strip_injected import remove_injected
 from tacit.provenance import comment
-from tacit.review.service import read_note
+from tacit.sessions.policy import SessionProfile
 from tacit.transcripts import writer
-from tacit.transcripts.attribution import resolve_trust_of_turns
-
-if TYPE_CHECKING:
-    from tacit.memory import Memory
-    from tacit.sessions.policy import SessionProfile
 
 MEMORY = "knowledge/memory/MEMORY.md"
 SECTION = "Remembered"
@@ -52,46 +52,138 @@ _OWNER_ONLY = (
 _MAX_ATTEMPTS = 5  # another process may write to the same note
 
 
-def remember(
-    memory: Memory,
-    text: str,
-    to: str,
-    profile: SessionProfile,
-    *,
-    holds_slot: bool = False,
-    by_owner: bool = False,
-    shared: bool = False,
-) -> Remembered:
-    """`to`: journal, memory, or the path of a note. `holds_slot`: the request comes from a host whose memory
-    slot is ours. `by_owner`: a person asks, not an agent in a session. `shared`: the owner allows others to
-    read it."""
-    if shared and not by_owner:
-        raise UsageError(_OWNER_ONLY)
-    _refuse_if_read_only(memory.config.memory.read_only, holds_slot=holds_slot)
-    sentence = _clean_sentence(text)
-    now = memory.moment()
-    path = _resolve_path(memory, to, now)
-    if profile.rule.audience != "owner":
-        message = "It waits for the owner to look at it: this session is not the owner's."
-        return _propose(
-            memory, _make_change(sentence, path, profile, now, "other"), profile, _NOT_OWNERS_SESSION, message
-        )
-    request = None if by_owner else _find_request(memory, sentence, profile)
-    if request is not None and not is_trusted(request.trust):
-        message = "It waits for the owner to look at it: what others wrote was read just before."
-        target = private_note(path, lambda path: read_note(memory, path))
-        change = _make_change(sentence, target, profile, now, request.trust, request.source)
-        return _propose(memory, change, profile, _AFTER_READING_OTHERS, message)
-    for _ in range(_MAX_ATTEMPTS):
-        target = path if shared else private_note(path, lambda path: read_note(memory, path))
-        line = _format_line(target, sentence, now)
-        marked_line = comment.attach(line, EXTRACTOR, [request.source], request.trust) if request else line
+class RememberService:
+    def __init__(
+        self,
+        home: Home,
+        config: Config,
+        clock: Clock,
+        note_store: NoteStore,
+        attribution: SpeakerAttribution,
+    ) -> None:
+        self._home, self._config, self._clock = home, config, clock
+        self._notes, self._attribution = note_store, attribution
+
+    def _read_note(self, path: str) -> bytes | None:
+        return read_note(self._home, path)
+
+    def remember(
+        self,
+        text: str,
+        to: str,
+        profile: SessionProfile,
+        *,
+        holds_slot: bool = False,
+        by_owner: bool = False,
+        shared: bool = False,
+    ) -> Remembered:
+        """`to`: journal, memory, or the path of a note. `holds_slot`: the request comes from a host whose
+        memory slot is ours. `by_owner`: a person asks, not an agent in a session. `shared`: the owner allows
+        others to read it."""
+        if shared and not by_owner:
+            raise UsageError(_OWNER_ONLY)
+        _refuse_if_read_only(self._config.memory.read_only, holds_slot=holds_slot)
+        sentence = _clean_sentence(text)
+        now = self._clock.now()
+        path = self._resolve_path(to, now)
+        if profile.rule.audience != "owner":
+            message = "It waits for the owner to look at it: this session is not the owner's."
+            return self._propose(
+                _make_change(sentence, path, profile, now, "other"), profile, _NOT_OWNERS_SESSION, message
+            )
+        request = None if by_owner else self._find_request(sentence, profile)
+        if request is not None and not is_trusted(request.trust):
+            message = "It waits for the owner to look at it: what others wrote was read just before."
+            target = private_note(path, self._read_note)
+            change = _make_change(sentence, target, profile, now, request.trust, request.source)
+            return self._propose(change, profile, _AFTER_READING_OTHERS, message)
+        for _ in range(_MAX_ATTEMPTS):
+            target = path if shared else private_note(path, self._read_note)
+            line = _format_line(target, sentence, now)
+            marked_line = (
+                comment.attach(line, EXTRACTOR, [request.source], request.trust) if request else line
+            )
+            try:
+                result = self._add_line(target, line, marked_line, sentence, shared=shared)
+            except ChangedOnDisk:
+                continue
+            return result if target == path else _explain_owner_note(result, path, by_owner=by_owner)
+        raise ChangedOnDisk(path)
+
+    def _resolve_path(self, to: str, now: datetime) -> str:
+        if to in ("", "journal"):
+            return f"knowledge/journal/{now.date().isoformat()}.md"
+        if to == "memory":
+            return MEMORY
+        tree = files.Tree(self._home.root)
         try:
-            result = _add_line(memory, target, line, marked_line, sentence, shared=shared)
-        except ChangedOnDisk:
-            continue
-        return result if target == path else _explain_owner_note(result, path, by_owner=by_owner)
-    raise ChangedOnDisk(path)
+            path = tree.resolve(to)
+            exists = path.isprintable() and tree.exists(path)
+        except Locked:  # a fit place, once it is unlocked
+            raise
+        except UnsafePath as error:
+            raise _bad_place_error(to, error.why) from None
+        if not path.startswith("knowledge/") or not path.endswith(".md"):
+            raise _bad_place_error(to)
+        if is_identity(path):
+            raise _bad_place_error(
+                to, "it tells an agent who it is and what to do, and only people write that"
+            )
+        if not is_listed(path):
+            raise _bad_place_error(
+                to, "a copy of what a turn was given has that name, so nobody would find it there"
+            )
+        if not exists and (problem := path_problem(path)):
+            raise _bad_place_error(to, problem)
+        return path
+
+    def _add_line(self, path: str, line: str, marked_line: str, sentence: str, *, shared: bool) -> Remembered:
+        """`marked_line`: the line with its provenance comment."""
+        try:
+            note = self._notes.read(path)
+        except FileNotFoundError:
+            head = "" if shared else _new_note_head(path)
+            self._notes.write(
+                path, f"{head}# {_title(path)}\n\n## {SECTION}\n\n{marked_line}\n", replacing=None
+            )
+            return Remembered(path, line, is_new=True, said=f"Remembered in {path}.")
+        if not shared and is_shared(note, path):
+            raise ChangedOnDisk(path)  # it was private a moment ago
+        statements = (comment.read(statement)[0].strip() for statement in note.text.split("\n"))
+        if any(statement.startswith("- ") and statement.endswith(sentence) for statement in statements):
+            return Remembered(path, line, is_new=False, said=f"{path} has it already.")
+        self._notes.write(path, _insert_line(note.text, marked_line), replacing=note)
+        return Remembered(path, line, is_new=True, said=f"Remembered in {path}.")
+
+    def _find_request(self, sentence: str, profile: SessionProfile) -> _Request | None:
+        """None if the conversation is not stored, so that its trust is unknown."""
+        sessions = [
+            session
+            for session in writer.list_states(self._home)
+            if session.opening.session_key == profile.kind.key and session.path
+        ]
+        newest = max(sessions, key=lambda session: session.opening.started, default=None)
+        try:
+            turns = writer.read_turns(self._home, newest) if newest else ()
+        except (StoreError, OSError, ValueError):
+            return None
+        if newest is None or newest.path is None or not turns:
+            return None
+        is_owner = self._attribution.trust_of_turns(profile, turns).is_owner
+        trusted_tools = self._config.lifecycle.trusted_tools
+        trust = assess_trust(turns, sentence, is_owner=is_owner, trusted_tools=trusted_tools)
+        return _Request(comment.source_name(newest.path, turns[-1].number), trust)
+
+    def _propose(self, change: Change, profile: SessionProfile, reason: str, message: str) -> Remembered:
+        key, moment = profile.kind.key, change.source.at
+        if problem := path_problem(change.path):  # a draft names its note in a heading
+            raise _bad_place_error(change.path, problem)
+        problem_text = window_proposals.offer(
+            self._home, ChangeSet(key, "", moment, EXTRACTOR, reason, (change,))
+        )
+        if problem_text:
+            raise UsageError(problem_text)
+        return Remembered("", change.line, is_new=True, said=message)
 
 
 def _explain_owner_note(result: Remembered, wanted_path: str, *, by_owner: bool) -> Remembered:
@@ -123,32 +215,6 @@ def _clean_sentence(text: str) -> str:
     return cleaned
 
 
-def _resolve_path(memory: Memory, to: str, now: datetime) -> str:
-    if to in ("", "journal"):
-        return f"knowledge/journal/{now.date().isoformat()}.md"
-    if to == "memory":
-        return MEMORY
-    tree = files.Tree(memory.home.root)
-    try:
-        path = tree.resolve(to)
-        exists = path.isprintable() and tree.exists(path)
-    except Locked:  # a fit place, once it is unlocked
-        raise
-    except UnsafePath as error:
-        raise _bad_place_error(to, error.why) from None
-    if not path.startswith("knowledge/") or not path.endswith(".md"):
-        raise _bad_place_error(to)
-    if is_identity(path):
-        raise _bad_place_error(to, "it tells an agent who it is and what to do, and only people write that")
-    if not is_listed(path):
-        raise _bad_place_error(
-            to, "a copy of what a turn was given has that name, so nobody would find it there"
-        )
-    if not exists and (problem := path_problem(path)):
-        raise _bad_place_error(to, problem)
-    return path
-
-
 def _bad_place_error(to: str, why: str = "") -> UsageError:
     return UsageError(
         f"{to[:80]!r} is no place to remember things{f': {why}' if why else ''}. {_PLACES_HINT}"
@@ -158,25 +224,6 @@ def _bad_place_error(to: str, why: str = "") -> UsageError:
 def _format_line(path: str, sentence: str, now: datetime) -> str:
     day = now.date().isoformat()
     return f"- {now:%H:%M} {sentence}" if path.endswith(f"/{day}.md") else f"- {day}: {sentence}"
-
-
-def _add_line(
-    memory: Memory, path: str, line: str, marked_line: str, sentence: str, *, shared: bool
-) -> Remembered:
-    """`marked_line`: the line with its provenance comment."""
-    try:
-        note = memory.read(path)
-    except FileNotFoundError:
-        head = "" if shared else _new_note_head(path)
-        memory.write(path, f"{head}# {_title(path)}\n\n## {SECTION}\n\n{marked_line}\n", replacing=None)
-        return Remembered(path, line, is_new=True, said=f"Remembered in {path}.")
-    if not shared and is_shared(note, path):
-        raise ChangedOnDisk(path)  # it was private a moment ago
-    statements = (comment.read(statement)[0].strip() for statement in note.text.split("\n"))
-    if any(statement.startswith("- ") and statement.endswith(sentence) for statement in statements):
-        return Remembered(path, line, is_new=False, said=f"{path} has it already.")
-    memory.write(path, _insert_line(note.text, marked_line), replacing=note)
-    return Remembered(path, line, is_new=True, said=f"Remembered in {path}.")
 
 
 def _new_note_head(path: str) -> str:
@@ -215,26 +262,6 @@ class _Request(NamedTuple):
     trust: Trust
 
 
-def _find_request(memory: Memory, sentence: str, profile: SessionProfile) -> _Request | None:
-    """None if the conversation is not stored, so that its trust is unknown."""
-    sessions = [
-        session
-        for session in memory.open_sessions()
-        if session.opening.session_key == profile.kind.key and session.path
-    ]
-    newest = max(sessions, key=lambda session: session.opening.started, default=None)
-    try:
-        turns = writer.read_turns(memory.home, newest) if newest else ()
-    except (StoreError, OSError, ValueError):
-        return None
-    if newest is None or newest.path is None or not turns:
-        return None
-    is_owner = resolve_trust_of_turns(memory, profile, turns).is_owner
-    trusted_tools = memory.config.lifecycle.trusted_tools
-    trust = assess_trust(turns, sentence, is_owner=is_owner, trusted_tools=trusted_tools)
-    return _Request(comment.source_name(newest.path, turns[-1].number), trust)
-
-
 def _make_change(
     sentence: str, path: str, profile: SessionProfile, now: datetime, trust: Trust, source: str = ""
 ) -> Change:
@@ -244,17 +271,3 @@ def _make_change(
     role: SaidBy = "agent" if source else "user"
     source_info = Source(profile.kind.key, number, role, at=now.isoformat(), transcript=transcript)
     return Change(path, SECTION, sentence, now.date().isoformat(), "fact", source_info, trust)
-
-
-def _propose(
-    memory: Memory, change: Change, profile: SessionProfile, reason: str, message: str
-) -> Remembered:
-    key, moment = profile.kind.key, change.source.at
-    if problem := path_problem(change.path):  # a draft names its note in a heading
-        raise _bad_place_error(change.path, problem)
-    problem_text = window_proposals.offer(
-        memory.home, ChangeSet(key, "", moment, EXTRACTOR, reason, (change,))
-    )
-    if problem_text:
-        raise UsageError(problem_text)
-    return Remembered("", change.line, is_new=True, said=message)

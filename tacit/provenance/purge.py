@@ -38,7 +38,6 @@ from tacit.provenance import comment, generated_lines
 from tacit.provenance.generated_lines import ARCHIVED_CONVERSATIONS, FOLDERS, GeneratedLine
 from tacit.provenance.purged import load_purged, record_purge
 from tacit.transcripts import escape, writer
-from tacit.transcripts.attribution import resolve_trust
 from tacit.transcripts.model import ToolCall, Transcript
 
 if TYPE_CHECKING:
@@ -312,7 +311,7 @@ def _find_call_sources(
 def _derived_numbers(
     memory: Memory, transcript: Transcript, calls: set[int], trusted: tuple[str, ...]
 ) -> tuple[int, ...]:
-    is_owner = resolve_trust(memory, transcript).is_owner
+    is_owner = memory.services.attribution.trust_of(transcript).is_owner
     return find_derived(transcript, calls, is_owner=is_owner, trusted_tools=trusted)
 
 

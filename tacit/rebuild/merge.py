@@ -11,6 +11,7 @@ from typing import NamedTuple
 from tacit.errors import Busy, ChangedOnDisk, UsageError
 from tacit.git.refs import create_snapshot
 from tacit.home import files
+from tacit.home.note_store import read_note
 from tacit.learn.runs import LearnRun
 from tacit.memory import Memory
 from tacit.provenance.generated_lines import REBUILD_SUBJECT
@@ -23,7 +24,7 @@ from tacit.rebuild.service import (
     replayable_transcripts,
 )
 from tacit.rebuild.store import Rebuild, open_rebuild
-from tacit.review.service import NoteEdit, read_note, write_edits
+from tacit.review.service import NoteEdit, write_edits
 
 _RETRY_HINT = "Then adopt it again: tacit adopt-branch "
 
@@ -72,7 +73,7 @@ def _already_written(memory: Memory, branch: Rebuild) -> list[str]:
     if state is None or tip is None or not state.done:
         return []
     paths = memory.git.changed_between(state.base, tip)
-    return [path for path in paths if read_note(memory, path) == memory.git.read(tip, path)]
+    return [path for path in paths if read_note(memory.home, path) == memory.git.read(tip, path)]
 
 
 def _message(branch: Rebuild, count: int) -> str:
@@ -90,7 +91,7 @@ def _edits(memory: Memory, branch: Rebuild, base: str) -> Iterator[NoteEdit]:
     assert tip is not None
     for path in memory.git.changed_between(base, tip):
         old, new = memory.git.read(base, path), memory.git.read(tip, path)
-        if read_note(memory, path) != new:
+        if read_note(memory.home, path) != new:
             yield NoteEdit(path, old, new)
 
 

@@ -34,7 +34,7 @@ from tacit.learn.extractors.registry import load_extractors
 from tacit.learn.model import Change, Heard, is_trusted
 from tacit.learn.note_buffer import NoteBuffer
 from tacit.learn.pipeline import learn
-from tacit.learn.service import MEMORY_FULL, draft_contradictions, group_by_path, make_drafts
+from tacit.learn.service import MEMORY_FULL, group_by_path
 from tacit.learn.taint import GivenTexts
 from tacit.llm.chat import ChatError
 from tacit.llm.structured import Ask, BadAnswer
@@ -48,9 +48,7 @@ from tacit.rebuild.strip import DAY_EXTRACTOR, LearnedLine, RemovedLines, restor
 from tacit.review.model import Draft
 from tacit.review.policies import policy_for_change
 from tacit.review.store import draft_key
-from tacit.topics.schedules import local_time
 from tacit.transcripts import writer
-from tacit.transcripts.attribution import attribute_transcript
 
 CHECKPOINT_EVERY = 500  # conversations per commit of the branch
 _MAX_BAD_ANSWERS = 20
@@ -201,7 +199,7 @@ class _Replay:
 
     def _find_finished_days(self) -> frozenset[str]:
         """The days that were over when the base was committed."""
-        now = local_time(self._replica.moment(), self._replica.zone)
+        now = self._replica.services.clock.local_now()
         assert now.tzinfo is not None
         days = {_day_of(path): now for path in self._transcripts}
         schedule = self._setup.config.lifecycle.condensation_schedule
@@ -231,7 +229,7 @@ class _Replay:
         """Restore the state between conversations from the files, because a resumed run has only these."""
         last = self._transcripts[finished - 1] if finished else ""
         self._pages.clear()
-        self._known_names = load_known_names(self._replica)
+        self._known_names = load_known_names(self._replica.home)
         self._keys = self._replica.reviews.keys()
         self._drafts: list[Draft] = []
         self._contradictions: list[tuple[str, str, Change]] = []
@@ -298,7 +296,7 @@ class _Replay:
 
     def _learn_transcript(self, path: str) -> list[Heard]:
         """Returns the attributed transcript; empty if nothing is learned from it."""
-        heard = attribute_transcript(self._replica, path, given=self._given_texts)
+        heard = self._replica.services.attribution.attribute(path, given=self._given_texts)
         for line in self._later_lines.pop(path, ()):
             self._given_texts.add(line)
         if heard is None:
@@ -307,7 +305,7 @@ class _Replay:
         self._raise_if_stopped(learned.failed.values())
         changes = [
             change
-            for change in redirect_changes(self._replica, learned.changes, self._pages.head)
+            for change in redirect_changes(learned.changes, self._replica.services.profiles, self._pages.head)
             if not self._was_removed(change)
         ]
         automatic = [change for change in changes if policy_for_change(self._setup.config, change) == "auto"]
@@ -331,7 +329,7 @@ class _Replay:
         self._contradictions += [(path, line, change) for line, change in outcome.contradicts]
         if is_new and outcome.added and path.startswith(_ENTITY_FOLDERS):
             self._pages.flush([path])
-            self._known_names = load_known_names(self._replica)
+            self._known_names = load_known_names(self._replica.home)
         return ()
 
     def _was_removed(self, change: Change) -> bool:
@@ -343,10 +341,13 @@ class _Replay:
         """Add drafts, except for changes that were proposed before or are in their note by now."""
         for _, group in groupby(sorted(changes, key=_draft_kind), key=_draft_kind):
             lines = list(group)
-            if all(draft_key(draft) in self._keys for draft in make_drafts(self._replica, lines, reason)):
+            if all(
+                draft_key(draft) in self._keys
+                for draft in self._replica.services.drafts.drafts_of(lines, reason)
+            ):
                 continue
             new = [change for change in lines if not self._pages.says(change)]
-            self._drafts += make_drafts(self._replica, new, reason)
+            self._drafts += self._replica.services.drafts.drafts_of(new, reason)
 
     # ------------------------------------------------------------ days, checkpoints, the end
 
@@ -385,7 +386,7 @@ class _Replay:
         """Drafts for contradicted lines of people, unless they were proposed before."""
         known_reasons = {decision.why for decision in self._replica.reviews.decisions()}
         for path, line, change in self._contradictions:
-            drafts = draft_contradictions(self._replica, path, [(line, change)])
+            drafts = self._replica.services.drafts.contradictions(path, [(line, change)])
             yield from (draft for draft in drafts if draft.reason not in known_reasons)
 
     def _finish(self) -> str:
@@ -439,7 +440,7 @@ class _Replay:
 
     @property
     def _today(self) -> date:
-        return local_time(self._replica.moment(), self._replica.zone).date()
+        return self._replica.services.clock.local_now().date()
 
     # ------------------------------------------------------------ models
 

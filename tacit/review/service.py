@@ -20,6 +20,7 @@ from tacit.git.index import require_checked_out
 from tacit.home import files
 from tacit.home.conflicts import NoteTree
 from tacit.home.layout import NOTE_FOLDERS, REVIEWED
+from tacit.home.note_store import read_note
 from tacit.home.paths import path_problem
 from tacit.learn.note_lines import MEMORY, NoteLine, add_lines
 from tacit.markdown import notes
@@ -29,7 +30,6 @@ from tacit.review.model import Draft
 from tacit.review.policies import find_policy
 from tacit.review.rebase import copy_head, rebase_entries
 from tacit.text.words import fold
-from tacit.topics.schedules import local_time
 
 if TYPE_CHECKING:
     from tacit.memory import Memory
@@ -108,7 +108,7 @@ def rebase(memory: Memory, name: str, by: str) -> Draft:
     """Update the draft to the current target, if both changes fit together."""
     with files.hold_lock(memory.home.lock):
         draft = memory.reviews.find(name)
-        current = read_note(memory, draft.target)
+        current = read_note(memory.home, draft.target)
         if draft.form != "text" or not is_stale(memory, draft):
             raise UsageError(f"{draft.id} needs no rebase. Approve it with: tacit review approve {draft.id}")
         base = memory.git.blobs([draft.blob]).get(draft.blob) if draft.blob else None
@@ -128,10 +128,8 @@ def _merge(memory: Memory, draft: Draft, current: str, base: str) -> str:
     """Merge line by line if possible, else entry by entry."""
     parts = (current, copy_head(base, current), copy_head(draft.body, current))
     if (lines := _merge_lines(memory, *map(notes.encode, parts))) is not None:
-        return update_dates(notes.decode(lines), local_time(memory.moment(), memory.zone))
-    entries = rebase_entries(
-        base, draft.body, current, draft.target, local_time(memory.moment(), memory.zone)
-    )
+        return update_dates(notes.decode(lines), memory.services.clock.local_now())
+    entries = rebase_entries(base, draft.body, current, draft.target, memory.services.clock.local_now())
     if entries is None:
         raise DraftRefused(
             f"{draft.target} was changed in the same place, so {draft.id} cannot be rebased. Change it "
@@ -155,7 +153,7 @@ def _merge_lines(memory: Memory, current: bytes, base: bytes, new: bytes) -> byt
 def is_stale(memory: Memory, draft: Draft) -> bool:
     if draft.form == "lines":
         return False
-    current = read_note(memory, draft.target)
+    current = read_note(memory.home, draft.target)
     return (None if current is None else files.digest(current)) != draft.base
 
 
@@ -173,7 +171,7 @@ def plan_edits(memory: Memory, draft: Draft) -> list[NoteEdit]:
 def _compute_edits(memory: Memory, draft: Draft) -> list[NoteEdit]:
     if draft.form == "lines":
         return _line_edits(memory, read_additions(draft))
-    current = read_note(memory, _note_path(memory, draft.target))
+    current = read_note(memory.home, _note_path(memory, draft.target))
     if _was_applied(memory, draft, current):
         return []
     if is_stale(memory, draft):
@@ -184,7 +182,7 @@ def _compute_edits(memory: Memory, draft: Draft) -> list[NoteEdit]:
     if draft.form == "text":
         new = NoteEdit(draft.target, current, notes.encode(draft.body))
         return [*archive_removed(memory, new, draft.reason), new]
-    occupant = read_note(memory, _note_path(memory, draft.to))
+    occupant = read_note(memory.home, _note_path(memory, draft.to))
     if occupant not in (None, current):
         raise DraftRefused(f"{draft.to} is there already. Move it away, or: tacit review reject {draft.id}")
     return [NoteEdit(draft.to, occupant, current), NoteEdit(draft.target, current, None)]
@@ -194,7 +192,7 @@ def _was_applied(memory: Memory, draft: Draft, current: bytes | None) -> bool:
     """Whether an interrupted approval applied it already."""
     if draft.form == "text":
         return current == notes.encode(draft.body)
-    moved = read_note(memory, _note_path(memory, draft.to)) if current is None else None
+    moved = read_note(memory.home, _note_path(memory, draft.to)) if current is None else None
     return moved is not None and files.digest(moved) == draft.base
 
 
@@ -207,10 +205,10 @@ def archive_removed(memory: Memory, edit: NoteEdit, reason: str) -> list[NoteEdi
     ]
     if not removed:
         return []
-    page = archive_page_path(local_time(memory.moment(), memory.zone))
-    old = read_note(memory, page)
+    page = archive_page_path(memory.services.clock.local_now())
+    old = read_note(memory.home, page)
     text = append_archived(
-        None if old is None else notes.decode(old), removed, local_time(memory.moment(), memory.zone)
+        None if old is None else notes.decode(old), removed, memory.services.clock.local_now()
     )
     return [NoteEdit(page, old, notes.encode(text))]
 
@@ -223,7 +221,7 @@ def _line_edits(memory: Memory, additions: list[Addition]) -> list[NoteEdit]:
         )
     edits = []
     for path, lines in by_path.items():
-        old = read_note(memory, path)
+        old = read_note(memory.home, path)
         text = add_lines(None if old is None else notes.decode(old), path, lines)
         edits.append(NoteEdit(path, old, notes.encode(text)))
     return edits
@@ -235,7 +233,7 @@ def _note_path(memory: Memory, path: str) -> str:
     folder = resolved.partition("/")[0]
     if folder not in NOTE_FOLDERS or folder == "drafts" or not resolved.endswith(".md"):
         raise UnreadableDraft(f"{path} is not a note")
-    if read_note(memory, resolved) is None and (problem := path_problem(resolved)):
+    if read_note(memory.home, resolved) is None and (problem := path_problem(resolved)):
         raise UnreadableDraft(f"{path[:80]!r} cannot be the name of a note: {problem}")
     return resolved
 
@@ -290,14 +288,6 @@ def write_edits(memory: Memory, edits: list[NoteEdit]) -> None:
             )
         elif change.old is not None:
             tree.remove(change.path, files.digest(change.old))
-
-
-def read_note(memory: Memory, path: str) -> bytes | None:
-    """None if there is no such note. Raises if it is in conflict: it must not be read or changed then."""
-    try:
-        return NoteTree(memory.home.root).read(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
 
 
 def _commit_kind(edits: list[NoteEdit]) -> str:

@@ -24,8 +24,6 @@ from tacit.config import Config
 from tacit.errors import Busy, HomeError, TacitError
 from tacit.home.layout import Home
 from tacit.home.listing import INDEXED
-from tacit.learn.inbox import take_offers
-from tacit.learn.service import learn_pending
 from tacit.maintenance import condense_due
 from tacit.memory import Memory
 from tacit.operations import OperationContext, take_spooled
@@ -34,7 +32,7 @@ from tacit.search.watcher import watch_home
 from tacit.server.log import Log
 from tacit.server.metrics import Metrics
 from tacit.sessions.registry import boot_seconds
-from tacit.topics.schedules import DueSchedule, find_due_topics, local_time
+from tacit.topics.schedules import DueSchedule, find_due_topics
 from tacit.transcripts import spool
 from tacit.wire import Json
 
@@ -431,10 +429,12 @@ class JobRunner:
         if not self._may_change_notes():
             return ""
         try:
-            result = learn_pending(memory, most=_MAX_CONVERSATIONS, is_over=self._stop.is_set)
+            result = memory.services.extractor.learn_pending(
+                most=_MAX_CONVERSATIONS, is_over=self._stop.is_set
+            )
         except Busy:
             return ""  # another process is doing it
-        drafts = (*result.drafts, *take_offers(memory))
+        drafts = (*result.drafts, *memory.services.inbox.take_offers())
         if result.sessions or drafts:
             self._log.say(
                 "info", "learned", sessions=len(result.sessions), lines=len(result.added), drafts=len(drafts)
@@ -465,7 +465,7 @@ class JobRunner:
     def _check_schedules(self) -> str:
         known = {(due.topic.name, due.at) for due in self._due_topics}
         memory = self.served.memory
-        now = local_time(memory.moment(), memory.zone)
+        now = memory.services.clock.local_now()
         topics = memory.turns.topics().topics
         self._due_topics, self._due_problem = find_due_topics(memory.home, topics, now)
         for due in self._due_topics:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -146,35 +146,3 @@ def subtract_elapsed(now: datetime, span: timedelta) -> datetime:
 
 def _file(home: Home) -> Path:
     return home.private / "due.json"
-
-
-# Local time
-
-
-class _MachineZone(tzinfo):
-    """The machine's time zone with daylight saving time: the zone of `astimezone()` has only one offset."""
-
-    def utcoffset(self, at: datetime | None) -> timedelta | None:
-        if at is None:
-            return None
-        wall = at.replace(tzinfo=None)
-        return wall - datetime.fromtimestamp(wall.timestamp(), UTC).replace(tzinfo=None, fold=0)
-
-    def dst(self, at: datetime | None) -> timedelta | None:  # noqa: ARG002 - as every zone has it
-        return None
-
-    def tzname(self, at: datetime | None) -> str | None:
-        return None if at is None else at.replace(tzinfo=None).astimezone().tzname()
-
-    def fromutc(self, at: datetime) -> datetime:
-        local = at.replace(tzinfo=UTC).astimezone()
-        wall = local.replace(tzinfo=self, fold=0)
-        return wall if wall.utcoffset() == local.utcoffset() else wall.replace(fold=1)
-
-
-MACHINE_ZONE: tzinfo = _MachineZone()
-
-
-def local_time(moment: datetime, zone: tzinfo | None) -> datetime:
-    """The time in the zone of the home: schedules follow daylight saving time. None: the machine's zone."""
-    return moment.astimezone(zone or MACHINE_ZONE)

@@ -272,10 +272,6 @@ def require_valid_time(at: datetime) -> datetime:
     return at
 
 
-def to_milliseconds(at: datetime) -> datetime:
-    return at.replace(microsecond=at.microsecond // 1000 * 1000)
-
-
 def fix_offset(at: datetime) -> datetime:
     """The same moment with the offset written out instead of a zone whose offset may change."""
     zone = form.parse_zone(form.format_offset(at))

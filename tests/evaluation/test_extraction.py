@@ -119,7 +119,7 @@ FLOORS = {"odd": (0.92, 0.60), "even": (0.90, 0.34)}
 def test_the_rules_keep_their_precision_and_recall(lived: Memory, key: AnswerKey) -> None:
     conversations = list(pair_with_names(attributed_conversations(lived), key))
     for half, some in (("odd", conversations[0::2]), ("even", conversations[1::2])):
-        by_name = score_extractors(some, key, load_known_names(lived), list(BUILT_IN.values()))
+        by_name = score_extractors(some, key, load_known_names(lived.home), list(BUILT_IN.values()))
         total = sum(by_name.values(), ExtractionScore())
         precision, recall = FLOORS[half]
         assert (total.precision or 0) >= precision, total.mistaken

@@ -13,7 +13,6 @@ from tacit.condense.plan import plan
 from tacit.condense.service import condense, due_periods
 from tacit.home.layout import Home
 from tacit.home.trust import trust
-from tacit.learn.service import learn_pending
 from tacit.maintenance import condense_due, run_all
 from tests.conftest import GitLog
 from tests.maintenance.life import MEMORY, Life, archived_text, killed_at
@@ -41,7 +40,7 @@ def test_a_day_is_condensed_after_its_time_and_once(life: Life, git_log: GitLog)
 
 def test_an_agent_that_repeats_what_is_known_tells_the_day_nothing_new(life: Life) -> None:
     life.talk(DECIDED)
-    learn_pending(life.memory)
+    life.memory.services.extractor.learn_pending()
     life.pass_time(days=2)
     life.talk("How hot were the big plates?", ("agent", f"{DECIDED} We decided to sell the old kiln, too."))
     life.pass_time(days=1)
@@ -114,7 +113,7 @@ def test_what_another_machine_learned_and_condensed_is_known_after_a_pull(life: 
     other.now = life.now + timedelta(days=1)
     subprocess.run(["git", "-C", str(other.root), "pull", "-q", str(life.root)], check=True)
     assert condense_due(other.memory).periods == ()
-    assert learn_pending(other.memory).added == ()
+    assert other.memory.services.extractor.learn_pending().added == ()
     assert DECIDED not in other.text()
 
 
@@ -321,7 +320,7 @@ def test_who_takes_back_a_run_keeps_what_was_written_by_hand_before_it(life: Lif
     page.write_text("## 2026-03-02\n\nFirst words.\n")
     (life.root / MEMORY).write_text(life.text() + "\nMy own words.\n")
     life.talk(DECIDED)
-    learnt = learn_pending(life.memory).commits
+    learnt = life.memory.services.extractor.learn_pending().commits
     page.write_text(page.read_text() + "More of my own words.\n")
     life.now = datetime(2026, 3, 2, 23, 1, tzinfo=UTC)
     for commit in (*condense_due(life.memory).commits, *learnt):

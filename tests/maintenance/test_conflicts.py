@@ -8,7 +8,6 @@ import pytest
 
 from tacit.errors import MergeConflict, TacitError
 from tacit.home.layout import REVIEWED
-from tacit.learn.service import learn_pending
 from tacit.maintenance import condense_due, run_all
 from tacit.review import service
 from tests.maintenance.life import GROUP, MEMORY, Life, answering
@@ -33,14 +32,14 @@ def mark(life: Life, path: str) -> str:
 def test_learning_waits_for_a_note_in_conflict_and_goes_on_by_itself(life: Life, path: str) -> None:
     life.talk(DECIDED)
     before = mark(life, path)
-    done = learn_pending(life.memory)
+    done = life.memory.services.extractor.learn_pending()
     assert done.sessions == ()
     assert done.waiting == 1
     assert f"{path} has unresolved merge conflict markers" in done.failed[0]
     assert life.text(path) == before + MERGE
-    assert learn_pending(life.memory).sessions == ()
+    assert life.memory.services.extractor.learn_pending().sessions == ()
     (life.root / path).write_text(before)
-    assert len(learn_pending(life.memory).sessions) == 1
+    assert len(life.memory.services.extractor.learn_pending().sessions) == 1
     assert any("1,215" in line for line in life.lines())
 
 
@@ -55,13 +54,13 @@ def test_a_model_is_asked_once_while_a_note_is_in_conflict(life: Life) -> None:
     life.ask = answering(answer)
     life.talk(DECIDED)
     before = mark(life, USER)
-    learn_pending(life.memory)
+    life.memory.services.extractor.learn_pending()
     first = len(asked)
-    learn_pending(life.memory)
-    learn_pending(life.memory)
+    life.memory.services.extractor.learn_pending()
+    life.memory.services.extractor.learn_pending()
     assert len(asked) == first
     (life.root / USER).write_text(before)
-    assert len(learn_pending(life.memory).sessions) == 1
+    assert len(life.memory.services.extractor.learn_pending().sessions) == 1
 
 
 def test_nothing_is_learned_from_a_conversation_in_conflict_and_others_are_not_kept_waiting(
@@ -70,12 +69,12 @@ def test_nothing_is_learned_from_a_conversation_in_conflict_and_others_are_not_k
     path = life.talk(DECIDED)
     before = mark(life, path)
     life.talk("We decided to sell the old kiln.")
-    done = learn_pending(life.memory)
+    done = life.memory.services.extractor.learn_pending()
     assert len(done.sessions) == 1
     assert path in done.failed[0]
     assert not any("1,215" in line for line in life.lines())
     (life.root / path).write_text(before)
-    learn_pending(life.memory)
+    life.memory.services.extractor.learn_pending()
     assert any("1,215" in line for line in life.lines())
 
 
@@ -116,7 +115,7 @@ def test_all_that_is_due_is_done_except_what_a_conflict_holds_up(life: Life) -> 
 
 def test_a_draft_is_not_approved_into_a_note_in_conflict_nor_out_of_one(life: Life) -> None:
     life.talk("We decided to open the shop at nine.", key=GROUP, speaker="Guest")
-    learn_pending(life.memory)
+    life.memory.services.extractor.learn_pending()
     (draft,) = life.memory.reviews.waiting()
     before = mark(life, MEMORY)
     with pytest.raises(MergeConflict, match=MEMORY):

@@ -17,7 +17,6 @@ from tacit.condense.service import condense, due_periods
 from tacit.errors import Busy, GitError, TacitError, UsageError
 from tacit.git.work_trees import list_work_trees
 from tacit.learn.extractors.registry import BUILT_IN
-from tacit.learn.service import learn_pending
 from tacit.llm.chat import ChatAnswer, ChatError
 from tacit.llm.recording import RecordedChat, Recording
 from tacit.llm.structured import Ask, make_ask
@@ -77,7 +76,7 @@ def lived(life: Life) -> Life:
     for said in ((DECIDED, "The kiln costs 380 euros."), (LESSON, DECIDED), (LATER,)):
         life.talk(*said)
         life.talk("The stall opens at nine, we decided.", key=GROUP, speaker="guest")
-        learn_pending(life.memory)
+        life.memory.services.extractor.learn_pending()
         life.pass_time(days=1)
         condense(life.memory, due_periods(life.memory), prune=False, archive=False)
         life.memory.commit()
@@ -101,7 +100,7 @@ def test_nothing_in_the_home_changes_before_it_is_adopted(lived: Life) -> None:
 def test_what_was_learned_by_fewer_extractors_is_completed_and_adopted_in_one_commit(life: Life) -> None:
     life.set("lifecycle:\n  extractors: [lessons]")
     life.talk(DECIDED, LESSON)
-    learn_pending(life.memory)
+    life.memory.services.extractor.learn_pending()
     life.memory.commit()
     assert not any("1215 degrees" in line for line in life.lines())
     done = merge_rebuild(life.memory, "v2", way(life, ("decisions", "lessons")))
@@ -117,11 +116,11 @@ def test_what_was_learned_by_fewer_extractors_is_completed_and_adopted_in_one_co
 def test_what_was_adopted_is_not_learned_again(life: Life) -> None:
     life.set("lifecycle:\n  extractors: [lessons]")
     life.talk(DECIDED, LESSON)
-    learn_pending(life.memory)
+    life.memory.services.extractor.learn_pending()
     life.memory.commit()
     merge_rebuild(life.memory, "v2", way(life, ("decisions", "lessons")))
     life.set("lifecycle:\n  extractors: [decisions, lessons]")
-    assert learn_pending(life.memory).sessions == ()
+    assert life.memory.services.extractor.learn_pending().sessions == ()
 
 
 def test_only_the_named_extractors_are_made_anew(lived: Life) -> None:
@@ -164,7 +163,7 @@ def test_what_is_said_again_after_it_was_taken_out_is_learned_as_it_was_in_life(
     file.write_text(file.read_text().replace(gone + "\n", ""))
     lived.memory.commit()
     lived.talk(LATER)
-    learn_pending(lived.memory)
+    lived.memory.services.extractor.learn_pending()
     lived.memory.commit()
     assert any("market stall" in line for line in lived.lines())
     anew(lived)
@@ -266,7 +265,7 @@ def test_a_rebuild_that_is_done_is_told_so_and_brought_up_to_what_happened_since
     first = anew(lived)
     assert anew(lived).was_done
     lived.talk("We decided to buy a second kiln in May.")
-    learn_pending(lived.memory)
+    lived.memory.services.extractor.learn_pending()
     lived.memory.commit()
     again = anew(lived)
     assert not again.was_done
@@ -432,13 +431,13 @@ def test_a_model_that_never_answers_well_is_not_asked_for_ever(lived: Life) -> N
 def test_what_happened_since_is_learned_in_the_same_way_before_it_is_adopted(life: Life) -> None:
     life.set("lifecycle:\n  extractors: [lessons]")
     life.talk(DECIDED)
-    learn_pending(life.memory)
+    life.memory.services.extractor.learn_pending()
     life.memory.commit()
     how = way(life, ("decisions", "lessons"))
     rebuild(life.memory, "v2", how)
     life.talk(LATER)
     (life.root / MEMORY).write_text(life.text() + "\n- by hand\n")
-    learn_pending(life.memory)
+    life.memory.services.extractor.learn_pending()
     life.memory.commit()
     merge_rebuild(life.memory, "v2", how)
     said = life.text()
@@ -450,7 +449,7 @@ def test_a_note_that_is_changed_in_the_last_moment_is_not_overwritten(
 ) -> None:
     life.set("lifecycle:\n  extractors: [lessons]")
     life.talk(DECIDED)
-    learn_pending(life.memory)
+    life.memory.services.extractor.learn_pending()
     life.memory.commit()
     how = way(life, ("decisions", "lessons"))
 

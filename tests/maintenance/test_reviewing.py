@@ -9,7 +9,6 @@ import pytest
 from tacit.condense.service import condense
 from tacit.errors import DraftRefused, TacitError, UsageError
 from tacit.learn.note_lines import line_count
-from tacit.learn.service import learn_pending, make_text_draft
 from tacit.maintenance import run_all
 from tacit.review import service
 from tacit.review.model import Draft
@@ -21,7 +20,7 @@ SAID = "We decided to open the shop at nine."
 
 def guest(life: Life) -> Draft:
     life.talk(SAID, key=GROUP, speaker="Guest")
-    learn_pending(life.memory)
+    life.memory.services.extractor.learn_pending()
     (draft,) = life.memory.reviews.waiting()
     return draft
 
@@ -30,7 +29,9 @@ def rewrite(life: Life, new: str) -> Draft:
     memory = life.memory
     memory.commit()
     base = (life.root / MEMORY).read_bytes()
-    wanted = make_text_draft(memory, MEMORY, base, new, category="memory", reason="shorter", sources=())
+    wanted = memory.services.drafts.text_draft(
+        MEMORY, base, new, category="memory", reason="shorter", sources=()
+    )
     (draft,) = memory.reviews.propose([wanted])
     return draft
 
@@ -52,7 +53,7 @@ def test_what_was_rejected_changes_nothing_and_does_not_come_again(life: Life) -
     before = life.text()
     service.reject(life.memory, draft.id, "Ines", "no")
     (life.root / ".tacit/runs.jsonl").write_text("")  # as if it had never been read
-    learn_pending(life.memory)
+    life.memory.services.extractor.learn_pending()
     assert life.memory.reviews.waiting() == []
     assert life.text() == before
 
@@ -112,7 +113,7 @@ def test_what_a_draft_takes_out_of_memory_goes_to_the_archive(life: Life) -> Non
 def test_an_owners_policy_asks_for_one_of_the_approvers(life: Life) -> None:
     life.set("review: {lessons: owner, approvers: [Ines]}")
     life.talk("Lesson learned: never open the kiln above 100 degrees.")
-    learn_pending(life.memory)
+    life.memory.services.extractor.learn_pending()
     (draft,) = life.memory.reviews.waiting()
     with pytest.raises(DraftRefused, match="approvers"):
         service.approve(life.memory, draft.id, "somebody")

@@ -13,7 +13,6 @@ from tacit.memory import Memory
 from tacit.provenance import comment
 from tacit.provenance import purged as purging
 from tacit.sessions.registry import SessionRef, SessionRegistry
-from tacit.transcripts.attribution import attribute_transcript
 from tests.memory.homes import CRON, GROUP, NOW, OWNER, OWNER_DM, STRANGER, SUBAGENT, UNKNOWN, opened, write
 
 GLAZE = "The glaze of the blue bowls is called Reif 3b."
@@ -31,7 +30,7 @@ def talked(
 
 
 def trusts(memory: Memory, path: str) -> list[Trust]:
-    found = attribute_transcript(memory, path)
+    found = memory.services.attribution.attribute(path)
     assert found is not None
     return [one.trust for one in found.said]
 
@@ -99,11 +98,11 @@ def test_tacits_own_work_is_neither_kept_nor_heard(memory: Memory) -> None:
     head = "---\nsession_id: s\nstarted: 2026-03-04T09:00:00+01:00\nsession_key: {}\norigin: {}\n---\n\n"
     text = f"{head}# x\n\n## 09:00 — user\n\nHi\n"
     write(memory.home.root, path, text.format(key, "host"))
-    assert attribute_transcript(memory, path) is None
+    assert memory.services.attribution.attribute(path) is None
     write(memory.home.root, path, text.format(OWNER, "tacit"))
-    assert attribute_transcript(memory, path) is None
+    assert memory.services.attribution.attribute(path) is None
     write(memory.home.root, path, text.format(OWNER, "host"))
-    assert attribute_transcript(memory, path) is not None
+    assert memory.services.attribution.attribute(path) is not None
 
 
 def test_a_program_that_tacit_started_keeps_no_conversation(
@@ -117,8 +116,8 @@ def test_a_program_that_tacit_started_keeps_no_conversation(
 
 def test_an_agent_whose_conversations_are_not_kept_any_more_is_not_heard(home: Path, memory: Memory) -> None:
     path = talked(memory, "agent:spy:main", ("user", "Hello"), agent="spy")
-    assert attribute_transcript(memory, path) is not None
-    assert attribute_transcript(configured(home, "capture: {exclude_agents: [spy]}\n"), path) is None
+    assert memory.services.attribution.attribute(path) is not None
+    assert configured(home, "capture: {exclude_agents: [spy]}\n").services.attribution.attribute(path) is None
 
 
 def test_what_was_purged_is_not_heard(memory: Memory) -> None:
@@ -126,13 +125,13 @@ def test_what_was_purged_is_not_heard(memory: Memory) -> None:
     purging.record_purge(
         memory.home, at="2026-03-04", origin="x", sources=[comment.source_name(path, 2)], by="me"
     )
-    found = attribute_transcript(memory, path)
+    found = memory.services.attribution.attribute(path)
     assert found is not None
     assert [one.text for one in found.said] == ["One"]
     purging.record_purge(
         memory.home, at="2026-03-04", origin="x", sources=[comment.source_name(path)], by="me"
     )
-    assert attribute_transcript(memory, path) is None
+    assert memory.services.attribution.attribute(path) is None
 
 
 # What was given comes back
@@ -145,7 +144,7 @@ def test_fifty_turns_in_which_an_agent_repeats_a_note_teach_nothing(memory: Memo
         for number in range(25)
         for one in (("user", f"And bowl {number}?"), ("agent", f"As I noted: {GLAZE}\n\nANSWER{number}"))
     ]
-    found = attribute_transcript(memory, talked(memory, OWNER, *turns))
+    found = memory.services.attribution.attribute(talked(memory, OWNER, *turns))
     assert found is not None
     assert [one.text for one in found.said if one.role == "agent"] == [f"ANSWER{n}" for n in range(25)]
 
@@ -160,7 +159,7 @@ def test_what_a_turn_was_given_is_known_by_its_receipt_also_where_it_is_a_conver
         assert GLAZE in given.text
         session.message("agent", f"You said: {GLAZE} Shall I order more?")
     assert session.path
-    found = attribute_transcript(memory, session.path)
+    found = memory.services.attribution.attribute(session.path)
     assert found is not None
     assert [one.text for one in found.said if one.role == "agent"] == ["Shall I order more?"]
 
@@ -171,6 +170,6 @@ def test_a_line_that_was_learned_from_a_conversation_does_not_keep_it_from_being
     path = talked(memory, OWNER, ("user", "What is it?"), ("agent", f"Decided: {GLAZE}"))
     line = comment.attach(f"- 2026-03-04: {GLAZE}", "decisions/1", [comment.source_name(path, 2)], "agent")
     write(memory.home.root, "knowledge/memory/MEMORY.md", f"# Memory\n\n{line}\n")
-    found = attribute_transcript(memory, path)
+    found = memory.services.attribution.attribute(path)
     assert found is not None
     assert GLAZE in found.said[1].text

@@ -11,7 +11,7 @@ import pytest
 from tacit.errors import ReadOnly, UsageError
 from tacit.home.layout import CONFIG
 from tacit.learn import window_proposals
-from tacit.learn.remember import MAX_LINE_CHARS, remember
+from tacit.learn.remember import MAX_LINE_CHARS
 from tacit.markdown.model import Remembered
 from tacit.memory import Memory
 from tacit.provenance import comment
@@ -28,7 +28,7 @@ def memory(home: Path) -> Memory:
 
 
 def kept(memory: Memory, text: str, to: str = "", key: str = "agent:main:main") -> Remembered:
-    return remember(memory, text, to, memory.profile_of(key))
+    return memory.services.remembering.remember(text, to, memory.profile_of(key))
 
 
 def test_what_is_remembered_stands_in_the_journal_of_the_day(memory: Memory) -> None:
@@ -97,7 +97,9 @@ def test_a_memory_that_is_read_only_takes_no_line_and_no_proposal(
     (home / CONFIG).write_text(text)
     memory = opened(home, lambda: NOW)
     with pytest.raises(ReadOnly, match=said):
-        remember(memory, "The glaze is Moss.", "memory", memory.profile_of(key), holds_slot=holds_slot)
+        memory.services.remembering.remember(
+            "The glaze is Moss.", "memory", memory.profile_of(key), holds_slot=holds_slot
+        )
     assert "Moss" not in (home / "knowledge/memory/MEMORY.md").read_text()
     assert window_proposals.list_waiting(memory.home) == []
 
@@ -106,7 +108,8 @@ def test_an_owner_can_let_agents_add_to_memory_in_the_slot_too(home: Path) -> No
     (home / CONFIG).write_text("memory: {read_only: false}\n")
     memory = opened(home, lambda: NOW)
     profile = memory.profile_of("agent:main:main")
-    assert remember(memory, "The glaze is Moss.", "", profile, holds_slot=True).path == JOURNAL
+    kept_line = memory.services.remembering.remember("The glaze is Moss.", "", profile, holds_slot=True)
+    assert kept_line.path == JOURNAL
 
 
 def test_many_at_once_lose_no_line(memory: Memory) -> None:

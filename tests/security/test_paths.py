@@ -21,6 +21,7 @@ from tacit.context.delivery.files import append_daily_section
 from tacit.errors import HomeError, TacitError, UnsafePath, UsageError
 from tacit.git.refs import create_snapshot
 from tacit.home.files import Tree, digest
+from tacit.home.note_store import read_note
 from tacit.home.paths import is_identity, name_key, path_problem
 from tacit.learn import window_proposals
 from tacit.learn.audience_guard import is_shared, redirect_changes
@@ -295,7 +296,7 @@ def test_learned_lines_go_past_a_note_beside_it_that_others_read(memory: Memory)
     write(memory.home.root, KILN, "# Kiln\n")
     write(memory.home.root, KILN_OWN, "# About owners of kilns\n")
     change = Change(KILN, None, "It is plum.", "2026-03-02", "fact", Source(OWNER, 1, "user"), "owner")
-    (own,) = redirect_changes(memory, [change], lambda path: service.read_note(memory, path))
+    (own,) = redirect_changes([change], memory.services.profiles, lambda path: read_note(memory.home, path))
     assert own.path == "knowledge/reference/kiln-owner-owner.md"
 
 

@@ -12,11 +12,9 @@ import pytest
 
 from tacit.learn import window_proposals
 from tacit.learn.model import Change, Heard, Source, is_trusted
-from tacit.learn.service import learn_pending
 from tacit.learn.window_extract import extract
 from tacit.maintenance import condense_due
 from tacit.memory import Memory
-from tacit.transcripts.attribution import attribute_transcript
 from tests.memory.homes import GROUP, NOW, OWNER, STRANGER, opened
 from tests.security.poison import CRUDE, PLAIN, payloads
 
@@ -94,7 +92,7 @@ def test_there_are_enough_of_them() -> None:
 def test_all_that_is_made_of_it_is_known_as_a_strangers(memory: Memory, way: str) -> None:
     carried = 0
     for poison in PAYLOADS:
-        heard = attribute_transcript(memory, WAYS[way](memory, poison))
+        heard = memory.services.attribution.attribute(WAYS[way](memory, poison))
         assert heard is not None
         changes = [change for change in everything(heard) if poison[:40] in change.text]
         carried += bool(changes)
@@ -116,7 +114,7 @@ def test_no_note_gets_a_word_of_it_by_itself_whoever_extracts(
         WAYS[way](memory, poison)
     monkeypatch.setattr(memory, "ask", lambda task: copies if task == "extract" else None)
     before = notes_of(memory)
-    done = learn_pending(memory)
+    done = memory.services.extractor.learn_pending()
     condense_due(memory)
     changed = {path for path, text in notes_of(memory).items() if before.get(path) != text}
     stood = " ".join(text for path, text in notes_of(memory).items() if path in changed)
@@ -135,7 +133,7 @@ def notes_of(memory: Memory) -> dict[str, str]:
 
 def test_the_extractor_without_a_model_keeps_the_trust_of_the_turn(memory: Memory) -> None:
     """It is given the turns of one trust at a time, as every extractor is."""
-    heard = attribute_transcript(memory, WAYS["direct message"](memory, PLAIN[0]))
+    heard = memory.services.attribution.attribute(WAYS["direct message"](memory, PLAIN[0]))
     assert heard is not None
     found = extract(heard.said[:1], session_key="k", session_id="s", made_at=NOW)
     assert found is not None
@@ -161,5 +159,5 @@ def test_what_the_owner_says_stays_the_owners_also_where_it_sounds_like_poison(m
         with memory.session(session_key=OWNER) as session:
             session.message("user", poison)
         assert session.path
-        heard = attribute_transcript(memory, session.path)
+        heard = memory.services.attribution.attribute(session.path)
         assert heard is None or {one.trust for one in heard.said} <= {"owner"}

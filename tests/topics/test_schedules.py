@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit.clock import MACHINE_ZONE
 from tacit.topics.model import Topic, Trigger
-from tacit.topics.schedules import MACHINE_ZONE, find_due_schedules
+from tacit.topics.schedules import find_due_schedules
 from tests.conftest import ZONE
 
 TOPIC = Topic("brief", "topics/brief.md", "Brief", "The morning", "Do it.")

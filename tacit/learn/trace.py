@@ -6,48 +6,28 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from tacit.errors import StoreError, TacitError, UsageError
+from tacit.git.history import Commit, History
 from tacit.home import files
-from tacit.home.layout import CONVERSATIONS
+from tacit.home.layout import CONVERSATIONS, Home
+from tacit.home.workspaces import Workspaces
 from tacit.learn import window_proposals
+from tacit.learn.attribution import SpeakerAttribution
 from tacit.learn.taint import attribute_turns
 from tacit.markdown import notes
 from tacit.provenance import comment, generated_lines
 from tacit.provenance.model import FirstCommit, SourceTurn, Trace, TraceKind
 from tacit.provenance.purged import load_purged
+from tacit.search.model import Hit
 from tacit.text.words import fold
 from tacit.transcripts import writer
-from tacit.transcripts.attribution import resolve_trust
 from tacit.transcripts.model import Message, ToolCall, Transcript, Turn
-
-if TYPE_CHECKING:
-    from tacit.git.history import Commit
-    from tacit.memory import Memory
-    from tacit.search.model import Hit
 
 _MAX_TRACES = 20
 _MAX_NEAREST = 3
 _MAX_BEFORE_CHARS = 160  # of the preceding turn
 _MAX_TEXT_CHARS = 2_000  # of the turn
-
-
-def why_known(memory: Memory, text: str) -> list[Trace]:
-    """Places in notes and proposals; if there are none, in conversations; and otherwise the nearest search
-    hits."""
-    wanted = " ".join(text.split())
-    if not wanted:
-        raise UsageError("Say what you ask about: tacit why-known TEXT")
-    tracer = _Tracer(memory)
-    for exact in (_contains_exactly(wanted), _contains_folded(wanted)):
-        traces = list(islice(tracer.in_notes(exact), _MAX_TRACES)) + list(
-            islice(tracer.waiting(exact), _MAX_TRACES)
-        )
-        if traces:
-            return traces
-    traces = list(islice(tracer.said(_contains_folded(wanted)), _MAX_TRACES))
-    return traces or tracer.nearest(wanted)
 
 
 def _contains_exactly(wanted: str) -> Callable[[str], bool]:
@@ -59,14 +39,42 @@ def _contains_folded(wanted: str) -> Callable[[str], bool]:
     return lambda line: letters in " ".join(fold(line).split())
 
 
-class _Tracer:
-    def __init__(self, memory: Memory) -> None:
-        self._memory, self._home = memory, memory.home
-        self._purged = load_purged(memory.home.root).sources
+class LineTracer:
+    """`search` and the least score it must reach serve questions whose words are in no file."""
+
+    def __init__(
+        self,
+        home: Home,
+        history: History,
+        workspaces: Workspaces,
+        attribution: SpeakerAttribution,
+        search: Callable[[str, int], Sequence[Hit]],
+        *,
+        trusted_tools: Sequence[str],
+        min_score: float,
+    ) -> None:
+        self._home, self._history, self._workspaces = home, history, workspaces
+        self._attribution, self._search = attribution, search
+        self._trusted_tools, self._min_score = tuple(trusted_tools), min_score
+
+    def why_known(self, text: str) -> list[Trace]:
+        """Places in notes and proposals; if there are none, in conversations; and otherwise the nearest
+        search hits."""
+        wanted = " ".join(text.split())
+        if not wanted:
+            raise UsageError("Say what you ask about: tacit why-known TEXT")
+        for exact in (_contains_exactly(wanted), _contains_folded(wanted)):
+            traces = list(islice(self._in_notes(exact), _MAX_TRACES)) + list(
+                islice(self._proposed(exact), _MAX_TRACES)
+            )
+            if traces:
+                return traces
+        traces = list(islice(self._in_conversations(_contains_folded(wanted)), _MAX_TRACES))
+        return traces or self._nearest(wanted)
 
     # Notes
 
-    def in_notes(self, holds: Callable[[str], bool]) -> Iterator[Trace]:
+    def _in_notes(self, holds: Callable[[str], bool]) -> Iterator[Trace]:
         tree = files.Tree(self._home.root)
         for path in generated_lines.note_paths(self._home):
             with suppress(StoreError, OSError):
@@ -100,7 +108,7 @@ class _Tracer:
 
     def _commits_by_line(self, path: str) -> dict[str, Commit]:
         try:
-            origins = self._memory.history.blame(path)
+            origins = self._history.blame(path)
         except TacitError:  # not committed yet
             return {}
         return {line: origin.commit for origin in origins for line in origin.lines}
@@ -114,12 +122,12 @@ class _Tracer:
             text = text[: text.lower().rindex("(superseded")].rstrip()
         commit = commits[line]
         with suppress(TacitError):
-            commit = self._memory.history.first(path, text) or commit
+            commit = self._history.first(path, text) or commit
         return FirstCommit(commit.name, commit.when, commit.author, commit.subject)
 
     # Proposals
 
-    def waiting(self, holds: Callable[[str], bool]) -> Iterator[Trace]:
+    def _proposed(self, holds: Callable[[str], bool]) -> Iterator[Trace]:
         for proposal in window_proposals.list_waiting(self._home):
             for change in proposal.changes:
                 if not holds(change.text):
@@ -140,7 +148,7 @@ class _Tracer:
 
     # Conversations
 
-    def said(self, holds: Callable[[str], bool]) -> Iterator[Trace]:
+    def _in_conversations(self, holds: Callable[[str], bool]) -> Iterator[Trace]:
         """Includes purged conversations, because only the owner asks here."""
         for path in files.Tree(self._home.root).files(CONVERSATIONS, generated_lines.ARCHIVED_CONVERSATIONS):
             transcript = writer.attempt_load(self._home, path)
@@ -149,21 +157,22 @@ class _Tracer:
                     yield self._trace_turn(transcript, turn)
 
     def _trace_turn(self, transcript: Transcript, turn: Turn) -> Trace:
-        listeners = resolve_trust(self._memory, transcript)
-        trusted = self._memory.config.lifecycle.trusted_tools
+        trust = self._attribution.trust_of(transcript)
         turns = attribute_turns(
-            transcript, is_owner=listeners.is_owner, trusted_tools=trusted, agents=listeners.agents
+            transcript, is_owner=trust.is_owner, trusted_tools=self._trusted_tools, agents=trust.agents
         ).said
-        trust = next((attributed.trust for attributed in turns if attributed.number == turn.number), "")
+        trusts = (attributed.trust for attributed in turns if attributed.number == turn.number)
         source = comment.source_name(_original_path(transcript.path), turn.number)
         first = _text_of(turn).strip().split("\n", 1)[0]
         words = (self._words_in(transcript, source),)
         since = None
         with suppress(TacitError, StopIteration):
-            origin = next(iter(self._memory.history.blame(transcript.path)))
+            origin = next(iter(self._history.blame(transcript.path)))
             commit = origin.commit
             since = FirstCommit(commit.name, commit.when, commit.author, commit.subject)
-        return Trace(transcript.path, turn.line, first, "said", since=since, trust=trust, words=words)
+        return Trace(
+            transcript.path, turn.line, first, "said", since=since, trust=next(trusts, ""), words=words
+        )
 
     def _words_from(self, source: str) -> SourceTurn:
         path = comment.transcript_path(source)
@@ -174,7 +183,8 @@ class _Tracer:
 
     def _words_in(self, transcript: Transcript, source: str) -> SourceTurn:
         number = comment.message_number(source)
-        is_purged = source in self._purged or source.partition("#")[0] in self._purged
+        purged = load_purged(self._home.root).sources
+        is_purged = source in purged or source.partition("#")[0] in purged
         words = SourceTurn(transcript.path, number, state="purged" if is_purged else "")
         before, turn = _find_turn(transcript.turns, number)
         if turn is None:
@@ -191,10 +201,9 @@ class _Tracer:
 
     # Nearest
 
-    def nearest(self, text: str) -> list[Trace]:
+    def _nearest(self, text: str) -> list[Trace]:
         """The nearest search hits for the text."""
-        min_score = self._memory.config.inject.confidence_gate
-        hits = [hit for hit in self._memory.search(text, limit=_MAX_NEAREST) if hit.score >= min_score]
+        hits = [hit for hit in self._search(text, _MAX_NEAREST) if hit.score >= self._min_score]
         traces = [trace for hit in hits for trace in self._traces_of_hit(hit, text)]
         return [replace(trace, is_nearest=True) for trace in traces]
 
@@ -205,7 +214,7 @@ class _Tracer:
             turns = [turn for turn in transcript.turns if turn.number == hit.turn]
             return [self._trace_turn(transcript, turn) for turn in turns[:1]]
         try:
-            whole = notes.decode(self._memory.workspaces.read(hit.path))
+            whole = notes.decode(self._workspaces.read(hit.path))
         except (StoreError, OSError):
             return []
         lines = whole.split("\n")[hit.lines[0] - 1 : hit.lines[1]]
