@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 
 from tacit.cli.commands import COMMANDS
-from tacit.cli.receipt import SKIP_REASONS
+from tacit.context.absence import SKIP_REASONS
 from tacit.search.query_filter import Skip
 from tests.commands import commands, fault
 from tools import architecture

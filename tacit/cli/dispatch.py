@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from types import ModuleType
 
 from tacit.cli.commands import COMMANDS
 from tacit.errors import GitError, TacitError, UsageError
@@ -15,7 +14,11 @@ from tacit.terminal.output import warn
 
 TYPE_CHECKING = False  # as in typing, which would cost every command several milliseconds
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from collections.abc import Callable
+    from typing import Any, NoReturn, TypeAlias
+
+    AddArguments: TypeAlias = Callable[[argparse.ArgumentParser], None]
+    Run: TypeAlias = Callable[[argparse.Namespace], int]
 
 
 def dispatch(argv: list[str]) -> int:
@@ -34,22 +37,23 @@ def dispatch(argv: list[str]) -> int:
         return stop.code if isinstance(stop.code, int) else 2
     if getattr(options, "home", None) is None:
         options.home = home
-    return _run_command(module_of(name), options)
+    return _run_command(load_command(name)[1], options)
 
 
-def module_of(name: str) -> ModuleType:
-    return import_module(f"tacit.cli.{name.replace('-', '_')}")
+def load_command(name: str) -> tuple[AddArguments, Run, str]:
+    """Import a command: the function that adds its arguments, the one that runs it, and its help text."""
+    module, function = import_module(COMMANDS[name][0]), name.replace("-", "_")
+    if hasattr(module, "run"):
+        return module.arguments, module.run, (module.__doc__ or "").strip()
+    run: Run = getattr(module, f"run_{function}")
+    text = "\n".join(line.removeprefix("    ") for line in (run.__doc__ or "").strip().split("\n"))
+    return getattr(module, f"{function}_arguments"), run, text
 
 
 def parser_for(name: str) -> argparse.ArgumentParser:
-    module = module_of(name)
-    parser = _Parser(
-        prog=f"tacit {name}",
-        description=(module.__doc__ or "").strip(),
-        formatter_class=_Formatter,
-        allow_abbrev=False,
-    )
-    module.arguments(parser)
+    add_arguments, _, text = load_command(name)
+    parser = _Parser(prog=f"tacit {name}", description=text, formatter_class=_Formatter, allow_abbrev=False)
+    add_arguments(parser)
     return parser
 
 
@@ -68,9 +72,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         takes_text = any(action.type is utf8_argument for action in self._get_positional_actions())
         if takes_text and "required" in message and any(map(self._is_unknown, self._arguments)):
-            message += (
-                f"\n  What begins with a hyphen and is no option goes after two: {self.prog} … -- -text"
-            )
+            message += f"\n  Put -- before text that starts with a hyphen: {self.prog} … -- -text"
         super().error(message)
 
     def _is_unknown(self, argument: str) -> bool:
@@ -85,10 +87,9 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=100)
 
 
-def _run_command(module: ModuleType, options: argparse.Namespace) -> int:
+def _run_command(run: Run, options: argparse.Namespace) -> int:
     try:
-        code: int = module.run(options)
-        return code
+        return run(options)
     except UsageError as error:
         return _report_usage(str(error))
     except TacitError as error:

@@ -9,7 +9,7 @@ import os
 import sys
 
 from tacit.cli.commands import COMMANDS
-from tacit.terminal.streams import CANNOT_WRITE, drop_output
+from tacit.terminal import CANNOT_WRITE, drop_output
 from tacit.version import VERSION
 
 
@@ -55,7 +55,7 @@ def main(argv: list[str]) -> int:
 
 def overview() -> str:
     width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {about}" for name, about in COMMANDS.items()]
+    lines = [f"  {name:<{width}}  {about}" for name, (_, about) in COMMANDS.items()]
     return "\n".join(
         [
             "tacit: memory and context for AI agents, kept in files you own",

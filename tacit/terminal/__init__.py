@@ -1,5 +1,13 @@
-"""What commands share: the options that many of them take, and how they print.
+"""What commands share: the options that many of them take, and how they print."""
 
-Output is plain lines that a person can read and a pipe can carry; colour and width come from the terminal.
-Control characters in what users or agents wrote are shown, never sent. Start reading at `output.py`.
-"""
+from __future__ import annotations
+
+import os
+import sys
+
+CANNOT_WRITE = "cannot write to standard output"
+
+
+def drop_output() -> None:
+    """Discard all further output, so that Python does not complain about it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,9 +1,17 @@
-"""Options that many commands take, and the type of an argument that is text."""
+"""Arguments that many commands take: options, text, standard input, a YAML file."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
+
+from tacit.errors import UsageError
+
+TYPE_CHECKING = False  # as in typing, which would cost every command several milliseconds
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+    from pathlib import Path
 
 
 def add_home_option(parser: argparse.ArgumentParser, default: str = "$TACIT_HOME, else ~/tacit") -> None:
@@ -21,3 +29,21 @@ def utf8_argument(argument: str) -> str:
 
 def add_quiet_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", "-q", action="store_true", help="print only problems")
+
+
+def text_or_stdin(argument: str) -> str:
+    """The argument, or what standard input holds if it is `-`."""
+    if argument != "-":
+        return argument
+    if sys.stdin is None:
+        raise UsageError("There is nothing to read: standard input is closed. Give the text, or pipe it in.")
+    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+
+
+def read_yaml(file: Path | Traversable) -> object:
+    import yaml  # imported late: most commands read no YAML
+
+    try:
+        return yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UsageError(f"{file} cannot be read: {error}. Give a YAML file.") from None

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from tacit.terminal.streams import CANNOT_WRITE, drop_output
+from tacit.terminal import CANNOT_WRITE, drop_output
 
 TYPE_CHECKING = False  # as in typing, which would cost every command several milliseconds
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
     from tacit.diagnostics import Problem
+    from tacit.home.doctor import CheckResult
 
     Progress: TypeAlias = Callable[[int, int], None]  # done, total
 
@@ -67,6 +68,10 @@ def pluralize(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.0f} %"
+
+
 def dump(value: object) -> None:
     _write_line(json.dumps(value, indent=2, ensure_ascii=True, default=str))
 
@@ -84,6 +89,41 @@ def print_table(rows: Iterable[Sequence[str]], indent: str = "  ") -> None:
 def print_problems(found: Iterable[Problem]) -> None:
     for problem in found:
         warn(f"{problem.level}: {problem}")
+
+
+def print_checks(checks: list[CheckResult], *, as_json: bool, quiet: bool) -> None:
+    if as_json:
+        dump([_check_json(check) for check in checks])
+    else:
+        _print_plain(checks, quiet=quiet)
+
+
+def exit_code(checks: list[CheckResult]) -> int:
+    return int(any(problem.level == "error" for check in checks for problem in check.problems))
+
+
+def _print_plain(checks: list[CheckResult], *, quiet: bool) -> None:
+    for check in checks:
+        bad = any(problem.level == "error" for problem in check.problems)
+        mark = "error" if bad else "look" if check.problems else "ok"
+        if not quiet or check.problems:
+            say(f"{mark:<6} {check.name:<11} {check.found}")
+        for problem in check.problems:
+            say(f"       {problem}")
+
+
+def _check_json(check: CheckResult) -> dict[str, object]:
+    problems = [
+        {
+            "where": problem.where,
+            "line": problem.line,
+            "what": problem.what,
+            "todo": problem.todo,
+            "level": problem.level,
+        }
+        for problem in check.problems
+    ]
+    return {"name": check.name, "found": check.found, "problems": problems}
 
 
 @contextmanager

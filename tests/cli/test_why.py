@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.cli.dispatch import dispatch
-from tacit.cli.receipt import render_receipt, render_receipt_list
+from tacit.cli.render.receipt import render_receipt, render_receipt_list
 from tacit.context import receipts
 from tacit.context.model import Dropped, Notice, Receipt, Section, Slot
 from tacit.context.receipt_codec import decode_line

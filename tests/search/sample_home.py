@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tacit import sample
-from tacit.cli import demo
+from tacit.cli.commands import demo
 from tacit.home.layout import Home
 from tacit.home.trust import trust
 

@@ -20,8 +20,8 @@ from tacit.hosts.openclaw import probe
 from tacit.hosts.openclaw.doctor import checks
 from tacit.hosts.openclaw.host import OpenClawHost, find_host
 from tacit.memory import Memory
+from tacit.terminal import output
 from tacit.terminal.arguments import add_json_option, add_quiet_option
-from tacit.terminal.checks import exit_code, print_checks
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,8 +37,8 @@ def run(options: argparse.Namespace) -> int:
     results = list(checks(host, memory.home, memory.config))
     if options.probe:
         results += _probe(host, memory)
-    print_checks(results, as_json=options.json, quiet=options.quiet)
-    return exit_code(results)
+    output.print_checks(results, as_json=options.json, quiet=options.quiet)
+    return output.exit_code(results)
 
 
 def _probe(host: OpenClawHost, memory: Memory) -> Iterator[CheckResult]:

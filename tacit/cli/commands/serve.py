@@ -1,24 +1,18 @@
-"""Keep a home warm: one process that answers hosts and does the work that is due.
-
-It listens on a unix socket that only you can open, and stays in the foreground until Ctrl-C or `tacit stop`.
-Hosts that find nobody there leave what they have to say in .tacit/spool, and it is taken from there.
-
-    tacit serve                 here, until it is stopped
-    tacit serve --detach        in the background
-    tacit serve --install       a file for systemd or launchd, which start it when you log in
-"""
+"""The commands that start and stop the daemon."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import select
+import signal
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 
-from tacit.errors import HomeError, TacitError, UsageError
+from tacit.client.socket import Unreachable, send_request
+from tacit.errors import Busy, HomeError, TacitError, UsageError
 from tacit.git.hooks import find_program
 from tacit.home import files
 from tacit.home.layout import Home, find_home
@@ -31,7 +25,7 @@ from tacit.terminal.arguments import add_home_option, add_quiet_option
 _START_TIMEOUT_S = 120.0  # in the background: the first start may have to read many files
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def serve_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tcp", metavar="PORT", nargs="?", type=_port, const=0,
         help="listen on 127.0.0.1 as well, for who has .tacit/daemon.token (default: any free port)",
@@ -54,7 +48,17 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def run(options: argparse.Namespace) -> int:
+def run_serve(options: argparse.Namespace) -> int:
+    """Run the daemon: one warm process that answers hosts and does the work that is due.
+
+    It listens on a unix socket that only you can open, and runs in the foreground until Ctrl-C or `tacit
+    stop`. Hosts that find no daemon leave their messages in .tacit/spool, and the daemon picks them up from
+    there.
+
+        tacit serve                 in the foreground, until it is stopped
+        tacit serve --detach        in the background
+        tacit serve --install       write a file for systemd or launchd, which start it when you log in
+    """
     home = find_home(options.home, os.environ)
     if options.uninstall:
         return _uninstall(_make_service(home, options))
@@ -184,3 +188,81 @@ def _read_own_file(file: Path) -> str | None:
     if not is_ours(text):
         raise UsageError(f"{file} is not of tacit's making, so it is left alone. Move it away first.")
     return text
+
+
+_ASK_TIMEOUT_S = 5.0
+_EXIT_TIMEOUT_S = 45.0  # the daemon finishes its work first
+
+
+def stop_arguments(parser: argparse.ArgumentParser) -> None:
+    add_home_option(parser)
+    add_quiet_option(parser)
+
+
+def run_stop(options: argparse.Namespace) -> int:
+    """Stop `tacit serve`. It finishes acknowledged work first; open sessions can continue later."""
+    home = find_home(options.home, os.environ).require()
+    info = find_daemon(home)
+    if info is None:
+        _say_unless_quiet(options, f"No daemon runs for {home.root}.")
+        return 0
+    outcome = _ask_to_stop(info) or _signal_process(home, info)
+    deadline = time.monotonic() + _EXIT_TIMEOUT_S
+    while (current := find_daemon(home)) is not None and current.pid == info.pid:
+        if time.monotonic() > deadline:
+            raise Busy(
+                f"Process {info.pid} was {outcome} and has not ended after {_EXIT_TIMEOUT_S:.0f} s. "
+                f"See {home.private}/daemon.log; nothing is lost if you end it with: kill -9 {info.pid}"
+            )
+        time.sleep(0.02)
+    _say_unless_quiet(options, f"The daemon of {home.root} (process {info.pid}) was {outcome} and has ended.")
+    return 0
+
+
+def _say_unless_quiet(options: argparse.Namespace, text: str) -> None:
+    if not options.quiet:
+        output.say(text)
+
+
+def _ask_to_stop(info: DaemonInfo) -> str:
+    try:
+        status, _ = send_request(info.socket, "POST", "/v1/stop", b"{}", _ASK_TIMEOUT_S)
+    except Unreachable:
+        return ""
+    return "asked to stop" if status in (200, 202) or status == 503 else ""
+
+
+def _signal_process(home: Home, info: DaemonInfo) -> str:
+    """Signal a daemon that does not answer, but only if the process holds the lock: its id may be reused."""
+    problem = f"The daemon of {home.root} does not answer"
+    if not info.pid:
+        raise Busy(f"{problem}: it is just being started. Try again in a moment.")
+    try:
+        process = os.pidfd_open(info.pid)
+    except AttributeError:
+        raise Busy(f"{problem}. End it with: kill {info.pid}") from None
+    except ProcessLookupError:
+        return "gone already"
+    try:
+        if not _has_open(info.pid, str(home.private / "daemon.lock")):
+            raise Busy(
+                f"{problem}, and process {info.pid} is not the one that holds it. See who does with: lsof"
+            )
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(process, signal.SIGTERM)
+    finally:
+        os.close(process)
+    return "signalled, because it did not answer,"
+
+
+def _has_open(pid: int, path: str) -> bool:
+    try:
+        target = os.stat(path)
+        names = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return False
+    for name in names:
+        with suppress(OSError):
+            if os.path.samestat(os.stat(f"/proc/{pid}/fd/{name}"), target):
+                return True
+    return False

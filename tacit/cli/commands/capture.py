@@ -17,18 +17,17 @@ capture.idle_seal_hours by the next command. For an agent whose conversations ar
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from tacit.app import open_home, recover_quietly
-from tacit.cli.paths import path_in_home
 from tacit.client import Client
 from tacit.errors import UsageError
 from tacit.memory import Memory
 from tacit.terminal import output
-from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
+from tacit.terminal.arguments import add_home_option, add_json_option, text_or_stdin, utf8_argument
+from tacit.terminal.paths import path_in_home
 from tacit.transcripts.capture import Session
 from tacit.transcripts.format import read_opening
 from tacit.transcripts.model import Opening, Sealed
@@ -364,13 +363,7 @@ def _unknown_session(session_id: str) -> str:
 
 
 def _read_argument(text: str | list[str]) -> str:
-    if isinstance(text, list):  # what argparse makes of the text `--`
-        return "--"
-    if text != "-":
-        return text
-    if sys.stdin is None:
-        raise UsageError("There is nothing to read: standard input is closed. Give the text, or pipe it in.")
-    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+    return "--" if isinstance(text, list) else text_or_stdin(text)  # argparse makes a list of the text `--`
 
 
 def _print_result(options: argparse.Namespace, text: str, value: dict[str, object]) -> None:

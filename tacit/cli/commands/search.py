@@ -1,25 +1,25 @@
-"""Find passages in notes and conversations.
-
-A filter narrows what is looked at, before anything is ranked. A day is written 2026-02-16; days in the
-question itself ("last Tuesday") are understood and only lift what is from then.
-"""
+"""The commands that ask a home as agents do, through its daemon if one runs: search, compile, remember."""
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator, Sequence
 from datetime import date
+from pathlib import Path
 
 from tacit.client import connect
+from tacit.errors import UsageError
 from tacit.search.model import AUDIENCES, CATEGORIES, Found, Hit, Scope, Why
 from tacit.terminal import output
-from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
-from tacit.wire import found_form, hit_form
+from tacit.terminal.arguments import add_home_option, add_json_option, text_or_stdin, utf8_argument
+from tacit.topics.model import Event
+from tacit.wire import compiled_form, found_form, hit_form
 
 _MAX_LINE_CHARS = 5000  # a path may have 4096 bytes
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def search_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", type=utf8_argument, nargs="+", help="a question or a few words")
     parser.add_argument("--limit", "-n", type=_count, default=10, metavar="N", help="most hits (default: 10)")
     parser.add_argument(
@@ -47,7 +47,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_json_option(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run_search(options: argparse.Namespace) -> int:
+    """Search notes and conversations.
+
+    Filters are applied before ranking. Write a day as 2026-02-16. Days in the question itself ("last
+    Tuesday") are understood too, and only rank chunks from that day higher.
+    """
     scope = Scope(
         categories=tuple(options.category),
         audience=options.audience,
@@ -193,3 +198,144 @@ def _trace_lines(results: Found) -> Iterator[str]:
 
 def _as_list(value: object) -> list[object]:
     return list(value) if isinstance(value, list) else []
+
+
+def compile_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("message", type=utf8_argument, help="what is said; - reads it from standard input")
+    parser.add_argument(
+        "--session-key",
+        type=utf8_argument,
+        default="agent:main:main",
+        metavar="KEY",
+        help="whose session it is",
+    )
+    parser.add_argument("--agent", type=utf8_argument, default=None, metavar="NAME", help="as this agent")
+    parser.add_argument("--budget", type=_parse_tokens, default=None, metavar="TOKENS", help="most tokens")
+    parser.add_argument(
+        "--history",
+        type=Path,
+        metavar="FILE",
+        help="the conversation so far: a JSON list, or a JSON object a line, each with role and content",
+    )
+    parser.add_argument(
+        "--at", type=utf8_argument, metavar="WHEN", help="as it was: a date, a tag or a commit"
+    )
+    parser.add_argument(
+        "--wake", type=utf8_argument, action="append", default=[], metavar="TOPIC", help="wake this topic"
+    )
+    event = parser.add_mutually_exclusive_group()
+    event.add_argument(
+        "--webhook", type=utf8_argument, metavar="SOURCE/EVENT", help="as begun by this webhook"
+    )
+    event.add_argument(
+        "--cron", type=utf8_argument, metavar="TOPIC", help="as begun by this topic's schedule"
+    )
+    parser.add_argument(
+        "--path",
+        type=utf8_argument,
+        action="append",
+        default=[],
+        help="a file that tools touched; may be repeated",
+    )
+    add_home_option(parser)
+    add_json_option(parser)
+
+
+def run_compile(options: argparse.Namespace) -> int:
+    """Compile one turn and print the prompt, as a host would get it.
+
+    `tacit compile MESSAGE` is a dry run: it prints the prompt and does not count as a turn of the session.
+    `tacit why` explains it afterwards. MESSAGE may be -, to read it from standard input. --at compiles from
+    the home as it was then, from git.
+    """
+    message = text_or_stdin(options.message)
+    with connect(options.home, warn=output.warn, recover=False) as client:
+        compiled = client.look(
+            message,
+            at=options.at,
+            session_key=options.session_key,
+            agent=options.agent,
+            history=_read_history(options.history) if options.history else (),
+            budget=options.budget,
+            event=_event_of(options),
+            paths=options.path,
+            wake=options.wake,
+        )
+    if options.json:
+        output.dump(compiled_form(compiled))
+        return 0
+    output.say(compiled.text)
+    receipt = compiled.receipt
+    output.warn(f"\n{compiled.tokens:,} of {receipt.budget:,} tokens. Why: tacit why {receipt.id}")
+    return 0
+
+
+def _parse_tokens(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= 10_000_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of tokens")
+    return int(text)
+
+
+def _event_of(options: argparse.Namespace) -> Event | None:
+    if options.cron:
+        return Event("cron", topic=options.cron)
+    if options.webhook:
+        source, _, event = options.webhook.partition("/")
+        return Event("webhook", source, event)
+    return None
+
+
+def _read_history(file: Path) -> list[object]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} cannot be read: {error}.") from None
+    try:
+        turns = json.loads(text)
+    except ValueError:
+        turns = [_parse_turn(line, f"{file}:{number}") for number, line in _numbered_lines(text)]
+    return turns if isinstance(turns, list) else [turns]
+
+
+def _numbered_lines(text: str) -> list[tuple[int, str]]:
+    return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+
+
+def _parse_turn(line: str, location: str) -> object:
+    try:
+        return json.loads(line)
+    except ValueError:
+        raise UsageError(
+            f'{location} is not JSON. Write a turn a line: {{"role": …, "content": …}}.'
+        ) from None
+
+
+def remember_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("text", type=utf8_argument, nargs="+", help="one sentence")
+    parser.add_argument(
+        "--to", type=utf8_argument, default="journal", metavar="PLACE", help="journal, memory, a note"
+    )
+    parser.add_argument("--shared", action="store_true", help="others may read it: add it to that very note")
+    add_home_option(parser)
+    add_json_option(parser)
+
+
+def run_remember(options: argparse.Namespace) -> int:
+    """Keep one line for later sessions.
+
+        tacit remember "The spare key hangs behind the blue door."      in today's journal
+        tacit remember --to memory "We fire at 1,215 degrees."          in MEMORY.md
+        tacit remember --to knowledge/people/vera.md "Likes moss."      in a note
+
+    The line is added under the heading Remembered, unless the note has it already. A note that others can
+    read (audience group or anyone) gets the line only with --shared; otherwise it goes into a note next to it
+    that only you can read.
+    """
+    with connect(options.home, warn=output.warn, recover=False) as client:
+        text = " ".join(options.text)
+        result = client.remember(text, options.to, session_key=None, shared=options.shared)
+    if options.json:
+        output.dump(result._asdict())
+    else:
+        output.say(result.said)
+    return 0

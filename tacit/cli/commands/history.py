@@ -1,27 +1,24 @@
-"""Ask the past.
-
-A moment is a date (2026-02-16: the end of that day), a date and time, a span (`3 days`, `1 week`),
-`yesterday`, `today` or `now`, a tag or a commit. `undo` takes only a commit.
-"""
+"""The commands about the past, and the proof that transcripts are unchanged."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from tacit.app import open_home
-from tacit.cli.paths import path_in_home
 from tacit.errors import UsageError
 from tacit.git.history import BlameRange, FileDiff, TextOccurrence
 from tacit.git.refs import SNAPSHOT_KINDS, create_snapshot, list_tags
 from tacit.memory import Memory
 from tacit.terminal import output
-from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
+from tacit.terminal.arguments import add_home_option, add_json_option, add_quiet_option, utf8_argument
+from tacit.terminal.paths import path_in_home
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def history_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="QUESTION", required=True)
     for name, (about, *_) in _ACTIONS.items():
         action = actions.add_parser(name, help=about, description=about)
@@ -53,7 +50,12 @@ def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
         )
 
 
-def run(options: argparse.Namespace) -> int:
+def run_history(options: argparse.Namespace) -> int:
+    """Ask the history.
+
+    A moment is a date (2026-02-16: the end of that day), a date and time, a span (`3 days`, `1 week`),
+    `yesterday`, `today` or `now`, a tag or a commit. `undo` takes only a commit.
+    """
     memory = open_home(options.home, recover=False)
     _, act = _ACTIONS[options.action]
     return act(memory, options)
@@ -213,3 +215,33 @@ _ACTIONS = {
     "snapshot": ("Name the present state.", _snapshot),
     "tags": ("Which moments have names?", _tags),
 }
+
+
+def verify_arguments(parser: argparse.ArgumentParser) -> None:
+    add_home_option(parser)
+    add_json_option(parser)
+    add_quiet_option(parser)
+
+
+def run_verify(options: argparse.Namespace) -> int:
+    """Check every sealed transcript against its hash, and list those that were changed.
+
+    Files that a sparse checkout leaves out are "not checked out"; their copy in git is checked instead.
+
+    Exit code 1 if a transcript was changed, or is missing or unreadable.
+    """
+    memory = open_home(options.home, recover=False)
+    with output.progress("verifying", quiet=options.quiet or options.json) as tick:
+        checked = list(memory.verify(tick))
+    bad = [item for item in checked if not item.good]
+    counts = Counter(item.state for item in checked)
+    if options.json:
+        problems = [{"path": item.path, "state": item.state, "detail": item.detail} for item in bad]
+        output.dump({"transcripts": len(checked), "states": dict(counts), "problems": problems})
+        return 1 if bad else 0
+    for item in bad:
+        output.say(f"{item.state.upper()}: {item.path}\n    {item.detail}")
+    if not options.quiet:
+        states = ", ".join(f"{count} {state}" for state, count in counts.most_common()) or "none yet"
+        output.say(f"{output.pluralize(len(checked), 'transcript')}: {states}.")
+    return 1 if bad else 0

@@ -33,11 +33,11 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 
+from tacit import sample
 from tacit.app import open_home
-from tacit.cli import eval_lifecycle as lifecycle
-from tacit.cli.eval_lifecycle import as_json
 from tacit.errors import UsageError
 from tacit.evaluation.budgets import (
     PROMPT_METHODS,
@@ -48,14 +48,21 @@ from tacit.evaluation.budgets import (
     measure_home,
     measure_set,
 )
-from tacit.evaluation.budgets import summarize as summary_at
+from tacit.evaluation.budgets import summarize as summarize_prompts
 from tacit.evaluation.calibrate import fit_constants
+from tacit.evaluation.extraction import AnswerKey, ExtractionScore, read_key, score_extractors
+from tacit.evaluation.hearings import attributed_conversations, pair_with_names
 from tacit.evaluation.prompts import DEFAULT_BUDGET
 from tacit.evaluation.run import QuestionHits, ask_home, ask_set
-from tacit.evaluation.run import summarize as summary
+from tacit.evaluation.run import summarize as summarize_hits
+from tacit.evaluation.sampled import sample_home
+from tacit.evaluation.searchable import SEARCHABLE, measure_searchable, read_answers
 from tacit.evaluation.sets import EvalQuestion, read_questions, read_set
+from tacit.learn.entities import load_known_names
+from tacit.learn.extractors.registry import BUILT_IN
+from tacit.memory import Memory
 from tacit.terminal import output
-from tacit.terminal.arguments import add_home_option, add_json_option, add_quiet_option
+from tacit.terminal.arguments import add_home_option, add_json_option, add_quiet_option, read_yaml
 
 _DEFAULT_LABEL = "default"  # a turn that names no budget
 _MAX_TOKENS = 1_000_000
@@ -91,7 +98,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TOKENS,…",
         help="measure the evidence in prompts of these sizes, such as 512,1024,2048,4096,8192",
     )
-    lifecycle.arguments(parser, instead)
+    _add_learning_arguments(parser, instead)
     instead.add_argument(
         "--calibrate", action="store_true", help="fit the constants of relevance and print them as JSON"
     )
@@ -102,9 +109,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.extractors or options.key:
-        return lifecycle.evaluate_extractors(options)
+        return _evaluate_extractors(options)
     if options.searchable:
-        return lifecycle.evaluate_searchable(options)
+        return _evaluate_searchable(options)
     if not options.what:
         raise UsageError("Name a folder or a file with questions, or use --extractors or --searchable.")
     settings = {**_MODES[options.mode], **_parse_settings(options.settings)}
@@ -117,16 +124,16 @@ def run(options: argparse.Namespace) -> int:
         for answer in _ask(options, settings)
         if not options.category or answer.question.category in options.category
     ]
-    rows = {"all": summary(answers, options.strong)}
+    rows = {"all": summarize_hits(answers, options.strong)}
     if options.by_category:
         for name in sorted({answer.question.category for answer in answers}):
-            rows[name] = summary(
+            rows[name] = summarize_hits(
                 [answer for answer in answers if answer.question.category == name], options.strong
             )
     if options.json:
         output.dump(rows)
     else:
-        _print_rows(rows)
+        _print_search_rows(rows)
     return 0
 
 
@@ -186,7 +193,7 @@ def _calibrate(options: argparse.Namespace, settings: dict[str, object]) -> int:
     return 0
 
 
-def _print_rows(rows: dict[str, dict[str, float]]) -> None:
+def _print_search_rows(rows: dict[str, dict[str, float]]) -> None:
     names = list(dict.fromkeys(name for row in rows.values() for name in row))
     lines = [["", *names]]
     for label, row in rows.items():
@@ -208,10 +215,10 @@ def _format_value(name: str, value: float | None) -> str:
 def _run_at_budgets(options: argparse.Namespace, settings: dict[str, object]) -> int:
     budgets: tuple[int, ...] = options.budgets
     measured = _measure(options, settings)
-    total = summary_at(measured, budgets, options.strong)
+    total = summarize_prompts(measured, budgets, options.strong)
     names = sorted({case.question.category for case in measured}) if options.by_category else []
     categories = {
-        name: summary_at(
+        name: summarize_prompts(
             [case for case in measured if case.question.category == name], budgets, options.strong
         )
         for name in names
@@ -221,14 +228,14 @@ def _run_at_budgets(options: argparse.Namespace, settings: dict[str, object]) ->
         output.dump(
             {
                 "budgets": budgets,
-                "all": as_json(total),
-                "categories": {name: as_json(result) for name, result in categories.items()},
+                "all": _summary_json(total),
+                "categories": {name: _summary_json(result) for name, result in categories.items()},
                 "notices": dict(sorted(noticed.items())),
             }
         )
         return 0
     category_rows = [row for name, result in categories.items() for row in _category_rows(name, result)]
-    output.print_table([*_rows(total), *category_rows])
+    output.print_table([*_summary_rows(total), *category_rows])
     texts = {notice.code: notice.text for case in reversed(measured) for notice in reversed(case.notices)}
     for code, times in sorted(noticed.items()):
         output.warn(f"{output.pluralize(times, 'notice')} of {code}, the first: {texts[code]}")
@@ -254,7 +261,7 @@ def _measure(options: argparse.Namespace, settings: dict[str, object]) -> list[M
     return measured
 
 
-def _rows(summary: Summary) -> Iterator[list[str]]:
+def _summary_rows(summary: Summary) -> Iterator[list[str]]:
     compiled = summary.ways["compiled"]
     yield [f"{_count_questions(summary.questions)} with an answer: % of the evidence in the prompt"]
     yield [
@@ -306,3 +313,141 @@ def _count_questions(number: int) -> str:
 
 def _format_cell(value: float | None, factor: float = 100) -> str:
     return f"{'-' if value is None else format(factor * value, '.1f'):>7}"
+
+
+_SEARCHABLE_BUDGETS = (512, 1024, 2048, 4096)
+
+
+def _add_learning_arguments(
+    parser: argparse.ArgumentParser, instead: argparse._MutuallyExclusiveGroup
+) -> None:
+    instead.add_argument(
+        "--extractors", action="store_true", help="precision and recall of the rules that learn"
+    )
+    instead.add_argument(
+        "--searchable",
+        choices=("all", *SEARCHABLE),
+        help="evidence in prompts, by what may be searched after learning",
+    )
+    parser.add_argument(
+        "--key", type=Path, metavar="FILE", help="with --extractors: a key to conversations of your home"
+    )
+
+
+# Extractors
+
+
+def _evaluate_extractors(options: argparse.Namespace) -> int:
+    if options.key is None:
+        by_slug = read_key(read_yaml(files("tacit.sample") / "key.yaml"), "key.yaml")
+        key: AnswerKey = {item.session_id: by_slug[item.slug] for item in sample.conversations()}
+        with sample_home() as memory:
+            halves = _score_halves(memory, key)
+    else:
+        key = read_key(read_yaml(options.key), str(options.key))
+        halves = _score_halves(open_home(options.home, recover=False), key)
+    if options.json:
+        output.dump(
+            {half: {name: _score_json(score) for name, score in row.items()} for half, row in halves.items()}
+        )
+    else:
+        output.print_table(list(_score_rows(halves)))
+    return 0
+
+
+def _score_halves(memory: Memory, key: AnswerKey) -> dict[str, dict[str, ExtractionScore]]:
+    conversations = [
+        pair for pair in pair_with_names(attributed_conversations(memory), key) if pair[0] in key
+    ]
+    if not conversations:
+        raise UsageError(
+            "The key names no conversation of this home. Use the last part of a transcript's name."
+        )
+    built_in, names = list(BUILT_IN.values()), load_known_names(memory.home)
+    odd = score_extractors(conversations[0::2], key, names, built_in)
+    even = score_extractors(conversations[1::2], key, names, built_in)
+    return {"all": {name: odd[name] + even[name] for name in odd}, "odd": odd, "even": even}
+
+
+def _score_json(score: ExtractionScore) -> dict[str, object]:
+    return {
+        "wanted": score.wanted,
+        "found": score.found,
+        "recall": score.recall,
+        "lines": score.lines,
+        "right": score.right,
+        "precision": score.precision,
+        "missed": list(score.missed),
+        "mistaken": list(score.mistaken),
+    }
+
+
+def _score_rows(halves: Mapping[str, Mapping[str, ExtractionScore]]) -> Iterator[list[str]]:
+    for half, by_extractor in halves.items():
+        label = "all conversations" if half == "all" else f"{half} ones"
+        yield [label, "wanted", "found", "recall", "lines", "right", "precision"]
+        for name, score in [*by_extractor.items(), ("together", _sum_scores(by_extractor))]:
+            yield [
+                f"  {name}",
+                str(score.wanted),
+                str(score.found),
+                output.percent(score.recall),
+                str(score.lines),
+                str(score.right),
+                output.percent(score.precision),
+            ]
+
+
+def _sum_scores(by_extractor: Mapping[str, ExtractionScore]) -> ExtractionScore:
+    total = ExtractionScore()
+    for score in by_extractor.values():
+        total += score
+    return total
+
+
+# Searchable content
+
+
+def _evaluate_searchable(options: argparse.Namespace) -> int:
+    selected = SEARCHABLE if options.searchable == "all" else (options.searchable,)
+    questions = read_answers(read_yaml(files("tacit.sample") / "questions.yaml"), "questions.yaml")
+    results: dict[str, Summary] = {}
+    with output.progress("asking", quiet=options.quiet or options.json) as tick:
+        for searched, measured in measure_searchable(questions, selected, _SEARCHABLE_BUDGETS, tick):
+            results[searched] = summarize_prompts(measured, _SEARCHABLE_BUDGETS, options.strong)
+    if options.json:
+        output.dump(
+            {
+                "budgets": _SEARCHABLE_BUDGETS,
+                **{name: _summary_json(result) for name, result in results.items()},
+            }
+        )
+        return 0
+    rows = [[f"{len(questions)} questions: % of the evidence in the prompt"]]
+    rows.append(["tokens", *(format(budget, ",") for budget in _SEARCHABLE_BUDGETS)])
+    for name, result in results.items():
+        rows.append(
+            [f"  {name}", *(output.percent(metrics.recall) for metrics in result.ways["compiled"].values())]
+        )
+    output.print_table(rows)
+    return 0
+
+
+def _summary_json(summary: Summary) -> dict[str, object]:
+    ways: dict[str, object] = {
+        way: {str(budget): _numbers(way, metrics) for budget, metrics in row.items()}
+        for way, row in summary.ways.items()
+    }
+    return {"questions": summary.questions, "unanswerable": summary.unanswerable, **ways}
+
+
+def _numbers(way: PromptMethod, metrics: BudgetStats) -> dict[str, float | None]:
+    numbers = {"recall": metrics.recall, "any": metrics.part, "tokens": metrics.tokens, "over": metrics.over}
+    if way == "compiled":
+        numbers |= {
+            "p50 ms": metrics.p50,
+            "p95 ms": metrics.p95,
+            "false strong": metrics.strong,
+            "injected": metrics.injected,
+        }
+    return numbers

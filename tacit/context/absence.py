@@ -1,4 +1,4 @@
-"""Why a file is not in a prompt, from its receipt and the file itself."""
+"""Why a file is not in a prompt, and why a turn was skipped: from the receipt and the file itself."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from tacit.cli.paths import path_in_home
-from tacit.cli.receipt import blocks_of, other_notices, path_of, why_skipped
-from tacit.context.model import Notice, Receipt
+from tacit.context.model import Dropped, Notice, Receipt, Section
 from tacit.errors import StoreError, UsageError
 from tacit.home import listing
 from tacit.home.files import Tree
@@ -21,9 +19,29 @@ from tacit.home.workspaces import Workspaces
 from tacit.markdown import notes
 from tacit.search.documents import read_document
 from tacit.search.model import AUDIENCES, Document
-from tacit.terminal.lines import one_line
 
 _UNRELATED_NOTICES = re.compile(r".*-shortened|flush.*|topic|cut")  # codes of notices
+
+
+ReceiptBlock: TypeAlias = Section | Dropped
+
+SKIP_REASONS = {
+    "empty": "the message is empty",
+    "heartbeat": "it is a heartbeat",
+    "command": "it is a command of the host",
+    "acknowledgement": "it is only an acknowledgement",
+    "disabled": "inject.enabled is false",
+    "excluded": "the agent is in inject.exclude_agents",
+    "lane": "the session's rule has no lane that gives anything to a turn",
+    "files": "inject.files is host",
+    "own-tool": "a tool of tacit asked",
+    "own-block": "the message is only what tacit gave before",
+    "not-first": "inject.mode is first, and this session had its search",
+    "debounced": "the message before came less than inject.debounce_ms ago",
+    "search": "the search failed",
+    "deadline": "the time was over before anything was looked for",
+    "busy": "too much was asked at the same time",
+}
 
 
 class Reason(NamedTuple):
@@ -32,10 +50,8 @@ class Reason(NamedTuple):
     command: str = ""  # to find out more
 
 
-def resolve_path(home: Home, workspaces: Workspaces, receipt: Receipt, given: str) -> str:
-    """Resolve a path in the home or a workspace, or the unambiguous end of a path: first in the receipt, then
-    on disk."""
-    path = workspaces.path_of(os.path.abspath(given)) or path_in_home(home.root, given)
+def resolve_path(home: Home, workspaces: Workspaces, receipt: Receipt, path: str) -> str:
+    """A path in the home or a workspace, or the unambiguous end of one, in the receipt or on disk."""
     in_receipt = dict.fromkeys(path_of(block) for block in blocks_of(receipt))
     if path in in_receipt or file_exists(workspaces, path):
         return path
@@ -158,6 +174,30 @@ def _no_match_reason(receipt: Receipt, path: str) -> Reason:
     unlisted = sum(receipt.unlisted.values())
     candidates = f"the {considered + unlisted:,} candidates" if considered + unlisted else "the candidates"
     listed = f" (the receipt lists {considered:,} of them)" if unlisted else ""
-    command = f"tacit search {shlex.quote(one_line(receipt.message))} --under {shlex.quote(path)} --explain"
+    command = (
+        f"tacit search {shlex.quote(' '.join(receipt.message.split()))} --under {shlex.quote(path)} --explain"
+    )
     text = f"Nothing in it matched: it was not among {candidates}{listed}. To see how near it comes:"
     return Reason("unmatched", text, command)
+
+
+# ---------------------------------------------------------------- facts of a receipt
+
+
+def why_skipped(receipt: Receipt) -> str:
+    text = next((notice.text for notice in receipt.notices if notice.code == receipt.skipped), "")
+    return (" ".join(text.split()) or SKIP_REASONS.get(receipt.skipped, receipt.skipped)).rstrip(".")
+
+
+def other_notices(receipt: Receipt) -> list[Notice]:
+    return [notice for notice in receipt.notices if notice.code != receipt.skipped]
+
+
+def blocks_of(receipt: Receipt) -> list[ReceiptBlock]:
+    return [*receipt.sections, *receipt.dropped]
+
+
+def path_of(block: ReceiptBlock) -> str:
+    """The path of the source, without its line number."""
+    path, colon, line = block.source.rpartition(":")
+    return path if colon and line.replace("-", "").isdecimal() else block.source

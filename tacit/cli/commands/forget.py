@@ -1,25 +1,15 @@
-"""Remove a passage, a session or an origin from files, index and history.
-
-  tacit forget TEXT           a passage: every place where this text stands, with these capitals, also as
-                              a-name-with-hyphens of a file, a branch or a link
-  tacit forget --session ID   a session: all parts of its transcript
-  tacit forget --origin KEY   all sessions whose key is KEY or lies below it, by segments; what follows the
-                              agent is enough, such as telegram:direct:99
-
-Without --yes it only shows what it would remove. The history is written anew and cannot be brought back:
-commits get other names. Other spellings stay and are listed with the command that removes them. See
-docs/forget.md. Exit code 1 when nothing matches, or when something is left.
-"""
+"""The commands that remove: forget for words, in the history too; purge for what an origin taught."""
 
 from __future__ import annotations
 
 import argparse
+import getpass
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from itertools import groupby
 
 from tacit.app import open_home
-from tacit.cli.paths import path_in_home
 from tacit.erase import service as forgetting
 from tacit.erase.plan import find_unfinished
 from tacit.erase.service import ErasureReport
@@ -27,8 +17,11 @@ from tacit.erase.target import Erasure
 from tacit.erase.worktree import ErasurePlace
 from tacit.errors import UsageError
 from tacit.memory import Memory
+from tacit.provenance.generated_lines import GeneratedLine
+from tacit.provenance.purge import Purge, carry_out, inspect
 from tacit.terminal import output
 from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
+from tacit.terminal.paths import path_in_home
 
 _MAX_PLACES_PER_FILE = 5  # that are shown
 _MAX_SIMILAR = 20  # files or spellings that are shown
@@ -38,7 +31,7 @@ _MAX_PLACES_PER_SPELLING = 4  # that are shown
 _OTHER_SPELLINGS = "\nIn other spellings it stays here:"
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def forget_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", nargs="?", type=utf8_argument, help="at least 4 characters")
     parser.add_argument("--session", metavar="ID", type=utf8_argument, help="a session by its id")
     parser.add_argument("--origin", metavar="KEY", type=utf8_argument, help="sessions by their key")
@@ -49,7 +42,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_json_option(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run_forget(options: argparse.Namespace) -> int:
+    """Remove a text, a session or an origin from files, index and history.
+
+      tacit forget TEXT           every place where this text occurs, in this spelling, and also
+                                  as-a-name-with-hyphens of a file, a branch or a link
+      tacit forget --session ID   a session: all parts of its transcript
+      tacit forget --origin KEY   all sessions whose key is KEY or begins with its segments; the part after
+                                  the agent is enough, such as telegram:direct:99
+
+    Without --yes it only shows what it would remove. It rewrites the history, which cannot be undone: commits
+    get new names. Other spellings are kept, and listed with the command that removes them. See
+    docs/forget.md. Exit code 1 if nothing matches, or if something could not be removed.
+    """
     memory = open_home(options.home, recover=False)
     target = _read_target(memory, options)
     for problem in find_unfinished(memory.home, besides=target):
@@ -63,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         _say_nothing(report, options)
     else:
         _say_plan(report, options)
-        output.say(f"\nNothing was changed. To remove all of this for ever:\n  {_confirm_command(options)}")
+        output.say(f"\nNothing was changed. To remove all of this for ever:\n  {_forget_command(options)}")
     return 1 if report.plan.is_empty else 0
 
 
@@ -102,7 +107,7 @@ def _say_plan(report: ErasureReport, options: argparse.Namespace) -> None:
     if plan.cut_short:
         output.say("This was begun before and cut short; it is finished with --yes.")
     _say_files(plan.places)
-    output.print_table(_rows(report))
+    output.print_table(_plan_rows(report))
     _say_what_stays(report, options)
     output.say("\nOut of reach, for you to think of:")
     output.print_table((place,) for place in report.outside)
@@ -120,7 +125,7 @@ def _say_files(places: list[ErasurePlace]) -> None:
             output.say(f"  {path}  and {output.pluralize(len(in_file) - _MAX_PLACES_PER_FILE, 'more place')}")
 
 
-def _rows(report: ErasureReport) -> list[tuple[str, str]]:
+def _plan_rows(report: ErasureReport) -> list[tuple[str, str]]:
     plan, survey = report.plan, report.plan.survey
     refs = Counter(_kind_of_ref(name) for name in survey.refs)
     rows = [
@@ -222,7 +227,7 @@ def _say_workspaces(report: ErasureReport) -> None:
 
 
 def _say_done(report: ErasureReport, remaining: list[str], options: argparse.Namespace) -> None:
-    output.print_table(_rows(report))
+    output.print_table(_plan_rows(report))
     if remaining:
         output.say("\nIt is still here:")
         output.print_table((place, _advice(place)) for place in remaining)
@@ -262,7 +267,7 @@ def _advice(place: str) -> str:
     return f"rm -r {shlex.quote(place)}"
 
 
-def _confirm_command(options: argparse.Namespace) -> str:
+def _forget_command(options: argparse.Namespace) -> str:
     parts = ["tacit", "forget"]
     for name in ("session", "origin", "path", "home"):
         if getattr(options, name) is not None:
@@ -297,4 +302,122 @@ def _report_json(report: ErasureReport) -> dict[str, object]:
         "workspaces": list(report.adopted),
         "out_of_reach": list(report.outside),
         "cut_short": plan.cut_short,
+    }
+
+
+_MAX_LINES_SHOWN = 200
+
+
+def purge_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--origin", metavar="ORIGIN", type=utf8_argument, required=True, help="what goes")
+    parser.add_argument("--yes", action="store_true", help="do it")
+    parser.add_argument("--edited", action="store_true", help="lines that somebody changed since, too")
+    parser.add_argument("--by", metavar="NAME", type=utf8_argument, help="who does it (default: the user)")
+    parser.add_argument("--why", metavar="TEXT", type=utf8_argument, default="", help="kept with it")
+    add_home_option(parser)
+    add_json_option(parser)
+
+
+def run_purge(options: argparse.Namespace) -> int:
+    """Remove an origin and everything that was derived from it.
+
+      tacit purge --origin telegram:direct:99       sessions by their key, read as in `tacit forget`
+      tacit purge --origin ses_a1b2                 one session by its id
+      tacit purge --origin raw/conversations/….md   one transcript
+      tacit purge --origin tool:mail                the results of a tool, and the replies to them
+      tacit purge --origin web:example.org          the same, for tools that used an address there
+      tacit purge --origin url:TEXT                 the same, for tools with this text in call or result
+
+    It removes the lines that tacit generated from the origin in notes, archive, drafts and proposals.
+    raw/purged.jsonl records it, so that search, learning and rebuilds ignore the origin from then on.
+    Generated lines that were edited since are kept unless you give --edited. Transcripts are not changed:
+    `tacit forget` removes the words themselves, from the history too. Without --yes it only shows what it
+    would remove.
+    Exit code 1 if nothing matches.
+    """
+    if not options.origin.strip():
+        raise UsageError("Name an origin: tacit purge --origin telegram:direct:99")
+    memory = open_home(options.home, recover=False)
+    if options.yes:
+        user = options.by or getpass.getuser()
+        purge = carry_out(memory, options.origin, by=user, why=options.why, edited=options.edited)
+    else:
+        purge = inspect(memory, options.origin, edited=options.edited)
+    if options.json:
+        output.dump({**_purge_json(purge), "done": options.yes and not purge.is_empty})
+    elif purge.is_empty:
+        output.say(
+            f"Nothing here is from {options.origin!r}. Origins are session keys, session ids, transcripts,"
+        )
+        output.say("tool:NAME, web:DOMAIN and url:TEXT; `tacit why-known TEXT` tells where a line is from.")
+    else:
+        _say_purge(purge, options)
+    return 1 if purge.is_empty else 0
+
+
+def _say_purge(purge: Purge, options: argparse.Namespace) -> None:
+    _say_lines("These lines went:" if options.yes else "These lines would go:", purge.lines)
+    _say_lines("Somebody changed these since, so they stay (--edited takes them too):", purge.edited)
+    rows = [
+        ("transcripts", str(len({source.partition("#")[0] for source in purge.sources}))),
+        ("records", str(sum("#" in source for source in purge.sources))),
+        ("notes that are empty then", str(len(purge.notes))),
+        ("proposals", str(purge.proposals)),
+    ]
+    output.print_table(row for row in rows if row[1] != "0")
+    if not options.yes:
+        remark = " It was purged before." if purge.is_named else ""
+        output.say(f"\nNothing was changed.{remark} To remove all of this:\n  {_purge_command(options)}")
+        return
+    if purge.commit:
+        output.say(f"\nDone in {purge.commit[:10]}. To take it back: tacit history undo {purge.commit[:10]}")
+    else:
+        output.say(
+            "\nIt was purged before. No line that tacit made from it stands in notes, archive or drafts."
+        )
+    output.say(
+        "The words still stand in transcripts and in the history. To remove them too: tacit forget --help"
+    )
+
+
+def _say_lines(title: str, lines: Sequence[GeneratedLine]) -> None:
+    if not lines:
+        return
+    output.say(title)
+    for line in lines[:_MAX_LINES_SHOWN]:
+        output.say(f"  {line.path}:{line.number}  {output.shorten(line.text.strip(), 90)}")
+    if len(lines) > _MAX_LINES_SHOWN:
+        output.say(f"  and {output.pluralize(len(lines) - _MAX_LINES_SHOWN, 'more line')}")
+
+
+def _purge_command(options: argparse.Namespace) -> str:
+    parts = ["tacit", "purge", "--origin", options.origin]
+    for name in ("by", "why", "home"):
+        if getattr(options, name):
+            parts += [f"--{name}", getattr(options, name)]
+    return shlex.join([*parts, *(["--edited"] if options.edited else []), "--yes"])
+
+
+def _purge_json(purge: Purge) -> dict[str, object]:
+    return {
+        "origin": purge.origin,
+        "sources": list(purge.sources),
+        "lines": [_line_json(line) for line in purge.lines],
+        "edited": [_line_json(line) for line in purge.edited],
+        "notes": list(purge.notes),
+        "proposals": purge.proposals,
+        "purged_before": purge.is_named,
+        "commit": purge.commit or None,
+    }
+
+
+def _line_json(line: GeneratedLine) -> dict[str, object]:
+    mark = line.mark
+    return {
+        "path": line.path,
+        "line": line.number,
+        "text": line.text,
+        "extractor": mark.extractor,
+        "trust": mark.trust,
+        "sources": list(mark.sources),
     }

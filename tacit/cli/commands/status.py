@@ -1,7 +1,6 @@
-"""Where things stand: the home, its branch, its sessions, what waits for a commit, the daemon, whose
-conversations are left alone, whether agents may add to memory, which workspaces are read, and what was spent
-on models today. Runs no git, and parses YAML only where a glance at the config is not enough, so it answers
-at once; `tacit doctor` looks closer."""
+"""Show the state of a home: branch, sessions, what waits for a commit, the daemon, excluded agents, whether
+agents may add to memory, workspaces, and what models cost today. It runs no git, and parses YAML only if a
+glance at the config is not enough, so it answers at once. `tacit doctor` checks more."""
 
 from __future__ import annotations
 
@@ -238,7 +237,7 @@ def _rows(state: overview.Overview) -> Iterator[tuple[str, str]]:
 def _daemon_rows(state: overview.Overview, problems: list[str]) -> Iterator[tuple[str, str]]:
     daemon = state.daemon
     if daemon is None:
-        yield "daemon", "does not run (`tacit serve` starts it)"
+        yield "daemon", "not running (start it with `tacit serve`)"
     elif daemon:
         port = f" and 127.0.0.1:{daemon.get('tcp')}" if daemon.get("tcp") else ""
         address = f"on {daemon.get('socket')}{port}"

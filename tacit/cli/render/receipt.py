@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from tacit.context.model import SLOTS, Dropped, Notice, Receipt, Section
+from tacit.context.absence import ReceiptBlock, other_notices, why_skipped
+from tacit.context.model import SLOTS, Dropped, Receipt, Section
 from tacit.terminal.lines import (
     Line,
     StyledText,
@@ -21,8 +22,6 @@ from tacit.terminal.lines import (
     wrap_styled,
 )
 from tacit.terminal.output import pluralize
-
-ReceiptBlock: TypeAlias = Section | Dropped
 
 _MAX_DROPPED_SHOWN = 3  # of each kind
 _MAX_BAR_CELLS = 60
@@ -156,39 +155,12 @@ def _allocate_cells(used: Mapping[str, int], receipt: Receipt, cells: int) -> li
 
 # Notices
 
-SKIP_REASONS = {
-    "empty": "the message is empty",
-    "heartbeat": "it is a heartbeat",
-    "command": "it is a command of the host",
-    "acknowledgement": "it is only an acknowledgement",
-    "disabled": "inject.enabled is false",
-    "excluded": "the agent is in inject.exclude_agents",
-    "lane": "the session's rule has no lane that gives anything to a turn",
-    "files": "inject.files is host",
-    "own-tool": "a tool of tacit asked",
-    "own-block": "the message is only what tacit gave before",
-    "not-first": "inject.mode is first, and this session had its search",
-    "debounced": "the message before came less than inject.debounce_ms ago",
-    "search": "the search failed",
-    "deadline": "the time was over before anything was looked for",
-    "busy": "too much was asked at the same time",
-}
-
 
 def _notice_lines(receipt: Receipt, width: int) -> Iterator[Line]:
     if receipt.skipped:
         yield from wrap_styled(f"Nothing was looked up: {why_skipped(receipt)}.", width, "yellow")
     for notice in other_notices(receipt):
         yield from wrap_styled(f"{notice.code}: {one_line(notice.text)}", width, "yellow")
-
-
-def why_skipped(receipt: Receipt) -> str:
-    text = next((notice.text for notice in receipt.notices if notice.code == receipt.skipped), "")
-    return (one_line(text) or SKIP_REASONS.get(receipt.skipped, receipt.skipped)).rstrip(".")
-
-
-def other_notices(receipt: Receipt) -> list[Notice]:
-    return [notice for notice in receipt.notices if notice.code != receipt.skipped]
 
 
 # The tables
@@ -365,16 +337,6 @@ def _outcome(receipt: Receipt) -> str:
 def is_about(block: ReceiptBlock, part: str) -> bool:
     wanted = part.casefold()
     return wanted in block.label.casefold() or wanted in block.source.casefold()
-
-
-def blocks_of(receipt: Receipt) -> list[ReceiptBlock]:
-    return [*receipt.sections, *receipt.dropped]
-
-
-def path_of(block: ReceiptBlock) -> str:
-    """The path of the source, without its line number."""
-    path, colon, line = block.source.rpartition(":")
-    return path if colon and line.replace("-", "").isdecimal() else block.source
 
 
 def separate_blocks(parts: Iterable[Iterable[Line]]) -> Iterator[Line]:

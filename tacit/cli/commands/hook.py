@@ -1,4 +1,4 @@
-"""What git's hooks call. pre-commit checks what is staged; post-commit lists what changed for the index."""
+"""Called by git's hooks: pre-commit checks staged notes, post-commit records changed paths for the index."""
 
 from __future__ import annotations
 

@@ -1,0 +1,572 @@
+"""Playbooks: list them, try a message on them, what is due.
+
+  list  every topic, what wakes it, and what is wrong (this is also what no ACTION does)
+  show  everything about one
+  try   which topics a message would wake, and why the others would not; nothing is logged
+  due   topics whose schedules came due
+
+For schedules let cron ask every few minutes, with `tacit topics due --json --done`, and begin a turn for
+each topic that it names: `tacit compile "" --cron NAME`, or Memory.turn with an Event.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tacit.app import open_home
+from tacit.context.blocks import TOKENS_PER_KB, Block
+from tacit.context.loaded_files import Listener, LoadedBlock
+from tacit.context.model import Dropped
+from tacit.context.topic_problems import find_topic_problems, is_absent, load_topic_blocks
+from tacit.diagnostics import Problem
+from tacit.errors import UsageError
+from tacit.memory import Memory
+from tacit.search.query_filter import filter_query
+from tacit.terminal import output
+from tacit.terminal.arguments import add_home_option, add_json_option, text_or_stdin, utf8_argument
+from tacit.terminal.lines import clip, one_line, terminal_width
+from tacit.text import tokens
+from tacit.topics.model import Match, Similarity, Stimulus, Topic, TopicDecision, Trigger
+from tacit.topics.patterns import PatternMatcher
+from tacit.topics.pipeline import Moment, WatchResult
+from tacit.topics.policy import decide, own_threshold
+from tacit.topics.schedules import (
+    DueSchedule,
+    acknowledge,
+    find_due_schedules,
+    last_acknowledged,
+    lock_due,
+    subtract_elapsed,
+    to_json,
+)
+from tacit.topics.similarity import SimilarityScorer
+
+_MAX_DESCRIPTION_CHARS = 200
+_MAX_TRIGGER_CHARS = 40
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    add_home_option(parser)
+    add_json_option(parser)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    for name, (about, *_) in _ACTIONS.items():
+        action = actions.add_parser(name, help=about, description=about)
+        _add_arguments(action, name)
+        # A default would override the same option given before the action.
+        action.add_argument("--home", metavar="DIR", default=argparse.SUPPRESS, help="the home")
+        action.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+
+
+def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    if name == "show":
+        parser.add_argument("name", type=utf8_argument, help="the topic's name, or its file")
+    if name == "try":
+        parser.add_argument(
+            "message", type=utf8_argument, help="what is said; - reads it from standard input"
+        )
+        parser.add_argument(
+            "--session-key",
+            type=utf8_argument,
+            default="agent:main:main",
+            metavar="KEY",
+            help="whose session it is",
+        )
+        parser.add_argument(
+            "--path",
+            type=utf8_argument,
+            action="append",
+            default=[],
+            help="a file that tools touched; may be repeated",
+        )
+        parser.add_argument("--output", action="store_true", help="these are the agent's own words")
+    if name == "due":
+        parser.add_argument(
+            "--since",
+            type=utf8_argument,
+            metavar="WHEN",
+            help="a time, a date (its beginning) or a span such as `2 hours` "
+            "(default: when --done was last said, at first 24 hours)",
+        )
+        parser.add_argument("--done", action="store_true", help="remember that this was looked at")
+        parser.epilog = f"For cron: tacit topics due --json --done. {_START_HINT}"
+
+
+def run(options: argparse.Namespace) -> int:
+    memory = open_home(options.home, recover=False)
+    _, act = _ACTIONS[options.action or "list"]
+    return act(memory, options)
+
+
+def _find_problems(memory: Memory) -> list[Problem]:
+    return find_topic_problems(str(memory.home.root), memory.turns.present)
+
+
+def _exit_code(problems: Iterable[Problem]) -> int:
+    return 1 if any(problem.level == "error" for problem in problems) else 0
+
+
+# list
+
+
+def _list(memory: Memory, options: argparse.Namespace) -> int:
+    topics, diagnostics = (
+        sorted(memory.turns.topics().topics, key=lambda topic: topic.name),
+        _find_problems(memory),
+    )
+    if options.json:
+        values = [_topic_json(topic, load_topic_blocks(memory.turns.present, topic)) for topic in topics]
+        output.dump({"topics": values, "problems": [asdict(problem) for problem in diagnostics]})
+        return _exit_code(diagnostics)
+    if topics:
+        rows = [_HEADER, *(_row(topic, load_topic_blocks(memory.turns.present, topic)) for topic in topics)]
+        output.print_table(_fit_to_terminal(rows))
+    else:
+        output.say("There are no topics. A topic is a note in topics/, such as topics/weekly-review.md.")
+    _say_problems(diagnostics)
+    return _exit_code(diagnostics)
+
+
+_HEADER = ("topic", "activation", "priority", "subscribes", "for", "wakes on")
+
+
+def _row(topic: Topic, blocks: Sequence[LoadedBlock]) -> tuple[str, ...]:
+    absent = sum(map(is_absent, blocks))
+    count = str(len(topic.subscriptions)) + (f", {absent} not there" if absent else "")
+    return (
+        clip(one_line(topic.name), _MAX_TRIGGER_CHARS),
+        topic.activation,
+        topic.priority,
+        count,
+        _describe_audience(topic),
+        _describe_triggers(topic),
+    )
+
+
+def _fit_to_terminal(rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """Cut the last column to what the terminal has room for."""
+    used = sum(2 + max(len(cell) for cell in column) for column in list(zip(*rows, strict=True))[:-1])
+    room = max(_MAX_TRIGGER_CHARS, terminal_width() - used - 2)
+    return ((*row[:-1], clip(row[-1], room)) for row in rows)
+
+
+def _say_problems(diagnostics: Sequence[Problem]) -> None:
+    if diagnostics:
+        output.say()
+    for problem in diagnostics:
+        output.say(f"{problem.level}: {problem}")
+
+
+def _topic_json(topic: Topic, blocks: Sequence[LoadedBlock]) -> dict[str, Any]:
+    plain = {key: value for key, value in asdict(topic).items() if key not in ("body", "day")}
+    absent = {block.source: block.reason for block in blocks if is_absent(block)}
+    plain["triggers"] = [_trigger_json(trigger) for trigger in topic.triggers]
+    plain["subscriptions"] = [{"path": path, "problem": absent.get(path)} for path in topic.subscriptions]
+    return plain
+
+
+def _trigger_json(trigger: Trigger) -> dict[str, Any]:
+    return {key: value for key, value in asdict(trigger).items() if value}
+
+
+# show
+
+
+def _show(memory: Memory, options: argparse.Namespace) -> int:
+    name = options.name.rpartition("/")[2].removesuffix(".md")
+    topic = next((topic for topic in memory.turns.topics().topics if topic.name == name), None)
+    diagnostics = [
+        problem
+        for problem in _find_problems(memory)
+        if problem.where.rpartition("/")[2].removesuffix(".md") == name
+    ]
+    if topic is None:
+        if not diagnostics:
+            raise UsageError(f"There is no topic {options.name!r}. See: tacit topics")
+        if options.json:
+            output.dump({"name": name, "problems": [asdict(problem) for problem in diagnostics]})
+        else:
+            output.say(f"{name} cannot be used.")
+            _say_problems(diagnostics)
+        return _exit_code(diagnostics)
+    size = _Size.of(topic, load_topic_blocks(memory.turns.present, topic))
+    if options.json:
+        output.dump(
+            {**_topic_json(topic, size.brought), **size.value(), "problems": list(map(asdict, diagnostics))}
+        )
+        return _exit_code(diagnostics)
+    output.print_table(_facts(memory, topic, size), indent="")
+    _say_problems(diagnostics)
+    return _exit_code(diagnostics)
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """What a topic brings into a prompt, in tokens."""
+
+    brought: Sequence[LoadedBlock]
+    counts: Mapping[str, int]  # by path
+    most: int
+
+    @classmethod
+    def of(cls, topic: Topic, blocks: Sequence[LoadedBlock]) -> _Size:
+        counts = {block.source: tokens.count(block.text) for block in blocks if isinstance(block, Block)}
+        return cls(blocks, counts, int(topic.max_context_kb * TOKENS_PER_KB))
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    def value(self) -> dict[str, Any]:
+        most = {"tokens_at_most": self.most, "exceeds": self.total > self.most}
+        return {"tokens": dict(self.counts), "tokens_in_all": self.total, **most}
+
+
+def _facts(memory: Memory, topic: Topic, size: _Size) -> Iterator[tuple[str, str]]:
+    yield topic.name, one_line(topic.title)
+    yield "file", topic.path
+    yield "about", clip(one_line(topic.description), _MAX_DESCRIPTION_CHARS)
+    yield "wakes", _describe_mode(topic)
+    yield "for", _describe_audience(topic) or "the owner and groups"
+    for number, trigger in enumerate(topic.triggers, 1):
+        yield f"trigger {number}", ", ".join(_trigger_parts(trigger))
+    threshold = own_threshold(topic, memory.config.watchers.similarity_threshold)
+    origin = "of the home" if topic.similarity_threshold is None else "its own"
+    yield "threshold", f"{threshold:g}, {origin}"
+    if topic.keywords:
+        yield "looks for", one_line(", ".join(topic.keywords))
+    if topic.steering:
+        yield "corrects", f"the agent's own words, at most once in {topic.steering_pause} turns"
+    for block in size.brought:
+        label = "text" if block.source == topic.path else "subscribes to"
+        yield label, one_line(f"{block.source}: {_tokens_of(block, size.counts)}")
+    yield "in all", _format_total(topic, size)
+
+
+def _describe_mode(topic: Topic) -> str:
+    condition = {
+        "auto": "by itself when a trigger matches (auto)",
+        "gated": "when a trigger matches and the score or the gate agree (gated)",
+        "manual": "only when it is asked for (manual)",
+    }[topic.activation]
+    similarity = ", or by similarity alone" if topic.by_similarity else ""
+    return f"{condition}{similarity}; {topic.priority} priority"
+
+
+def _trigger_parts(trigger: Trigger) -> Iterator[str]:
+    yield trigger.type
+    for key, value in _trigger_json(trigger).items():
+        if key == "type" or (key, value) == ("scope", "input"):
+            continue
+        text = ", ".join(value) if key == "words" else value
+        yield f"{key} {one_line(text)}"
+
+
+def _tokens_of(block: LoadedBlock, counts: Mapping[str, int]) -> str:
+    return block.reason if isinstance(block, Dropped) else output.pluralize(counts[block.source], "token")
+
+
+def _format_total(topic: Topic, size: _Size) -> str:
+    usage = f"{size.total:,} of at most {size.most:,} tokens (max_context_kb {topic.max_context_kb:g})"
+    return f"{usage}: too much, so the end is cut" if size.total > size.most else usage
+
+
+_MAX_ASLEEP_SHOWN = 5  # inactive topics
+_MIN_NEAR_SCORE = 0.02  # below it a topic only shares a few letters with the message
+
+
+@dataclass(frozen=True, slots=True)
+class _TrialResult:
+    """What a message did to one topic."""
+
+    topic: Topic
+    matches: tuple[Match, ...]
+    similarity: Similarity
+    decision: TopicDecision | None  # None: the message came nowhere near
+    lacks: str  # why it stays inactive; empty if it activates
+    verdict: str = ""
+    hint: str = ""
+
+    @property
+    def is_near(self) -> bool:
+        return bool(self.matches) or self.similarity.score >= _MIN_NEAR_SCORE or not self.similarity.channels
+
+    @property
+    def nearness(self) -> tuple[bool, float, str]:
+        return not self.matches, -self.similarity.score, self.topic.name
+
+    def value(self) -> dict[str, Any]:
+        decision = self.decision
+        return {
+            "topic": self.topic.name,
+            "matches": [{"type": match.type, "text": match.text} for match in self.matches],
+            "score": round(self.similarity.score, 4),
+            "channels": {name: round(value, 4) for name, value in self.similarity.channels.items()},
+            "verdict": self.verdict,
+            "outcome": decision.outcome if decision else None,
+            "by": decision.by if decision else None,
+            "gate_result": decision.gate_result if decision else None,
+            "reason": self.lacks or (decision.reason if decision else ""),
+            "hint": self.hint,
+        }
+
+
+def _try(memory: Memory, options: argparse.Namespace) -> int:
+    text = text_or_stdin(options.message)
+    listener = _listener(memory, options.session_key)
+    results = (_try_output if options.output else _try_input)(memory, text, options.path, listener)
+    awake = [result for result in results if not result.lacks]
+    asleep = sorted(
+        (result for result in results if result.lacks and result.is_near), key=lambda result: result.nearness
+    )
+    del asleep[_MAX_ASLEEP_SHOWN:]
+    skipped = "" if options.output else filter_query(text).reason if filter_query(text).skip else ""
+    if options.json:
+        values = {
+            "awake": [result.value() for result in awake],
+            "asleep": [result.value() for result in asleep],
+        }
+        output.dump({**values, "audience": listener.audience, "agent": listener.agent, "skipped": skipped})
+        return 0
+    if skipped:
+        output.say(f"A turn wakes nothing for it: {skipped} (if it names nobody whom the home knows).")
+    output.say(f"{_count_awake(awake)} for “{output.shorten(one_line(text), 60)}”.")
+    for result in awake:
+        output.say()
+        output.say(
+            f"{one_line(result.topic.name)}  {result.topic.activation}, {result.topic.priority} priority"
+        )
+        output.print_table(_tier_rows(result))
+    if asleep:
+        output.say()
+        output.say("Asleep, the nearest first:")
+        output.print_table(_asleep_row(result) for result in asleep)
+    return 0
+
+
+def _count_awake(awake: Sequence[_TrialResult]) -> str:
+    if not awake:
+        return "No topic wakes"
+    return "1 topic wakes" if len(awake) == 1 else f"{len(awake)} topics wake"
+
+
+def _listener(memory: Memory, session_key: str) -> Listener:
+    profile = memory.profile_of(session_key, trial=True)
+    return Listener(profile.rule.audience, profile.kind.agent)
+
+
+def _try_input(memory: Memory, text: str, paths: Sequence[str], listener: Listener) -> list[_TrialResult]:
+    topics, threshold = memory.turns.topics().topics, memory.config.watchers.similarity_threshold
+    stimulus = Stimulus(text, "input", tuple(paths))
+    watched = memory.turns.watchers().process(
+        stimulus,
+        Moment(memory.moment().isoformat()),
+        allowed=lambda topic: not _forbidden_reason(topic, listener),
+    )
+    decisions = _decisions_by_topic(watched)
+    matches = _matches_by_topic(topics, stimulus)
+    scores = SimilarityScorer(topics, threshold).measure(text)
+    results = []
+    for topic in topics:
+        decision, similarity = decisions.get(topic.name), scores[topic.name]
+        matched = matches.get(topic.name, ())
+        verdict = decide(topic, bool(matched), similarity.score, threshold)
+        lacks = _forbidden_reason(topic, listener) or (
+            ""
+            if decision and decision.outcome == "activated"
+            else decision.reason
+            if decision
+            else verdict.reason
+        )
+        results.append(
+            _TrialResult(
+                topic, matched, similarity, decision, lacks, _VERDICTS[verdict.what] + verdict.reason
+            )
+        )
+    return _sort_as_in_prompt(results, watched)
+
+
+_VERDICTS = {"activate": "awake: ", "gate": "ask the gate: ", "drop": "asleep: "}
+
+
+def _try_output(memory: Memory, text: str, _paths: Sequence[str], listener: Listener) -> list[_TrialResult]:
+    """Try the agent's own words, as if no topic had corrected it before."""
+    topics = memory.turns.topics().topics
+    watched = memory.turns.watchers().corrections(
+        text,
+        Moment(memory.moment().isoformat()),
+        spoken=dict,
+        allowed=lambda topic: not _forbidden_reason(topic, listener),
+    )
+    decisions, hints = (
+        _decisions_by_topic(watched),
+        {activation.topic.name: activation.hint for activation in watched.activations},
+    )
+    matches = _matches_by_topic(topics, Stimulus(text, "output"))
+    results = []
+    for topic in topics:
+        if any(trigger.scope != "input" for trigger in topic.triggers):
+            matched, decision = matches.get(topic.name, ()), decisions.get(topic.name)
+            lacks = _forbidden_reason(topic, listener) or (
+                "" if decision else _explain_silence(topic, bool(matched))
+            )
+            hint = hints.get(topic.name, "")
+            results.append(_TrialResult(topic, matched, Similarity(0.0), decision, lacks, hint=hint))
+    return _sort_as_in_prompt(results, watched)
+
+
+def _explain_silence(topic: Topic, matched: bool) -> str:
+    if not topic.steering:
+        return "corrects nothing: give the trigger a correction_hint, or the topic `steering: true`"
+    if topic.activation == "manual":
+        return "wakes only when it is asked for"
+    return "no trigger matched" if not matched else "stays silent"
+
+
+def _forbidden_reason(topic: Topic, listener: Listener) -> str:
+    code = listener.may_hear(topic.audience, topic.agents)
+    if code == "audience":
+        return f"not for this session: its audience is {topic.audience}, this is {listener.audience}"
+    return f"not for this session: it is for the agent {', '.join(topic.agents)}" if code else ""
+
+
+def _decisions_by_topic(watched: WatchResult) -> dict[str, TopicDecision]:
+    return {decision.topic_name: decision for decision in watched.decisions}
+
+
+def _matches_by_topic(topics: Sequence[Topic], stimulus: Stimulus) -> dict[str, tuple[Match, ...]]:
+    matches: dict[str, tuple[Match, ...]] = {}
+    for match in PatternMatcher(topics).find(stimulus):
+        matches[match.topic] = (*matches.get(match.topic, ()), match)
+    return matches
+
+
+def _sort_as_in_prompt(results: Sequence[_TrialResult], watched: WatchResult) -> list[_TrialResult]:
+    """Active topics first, in the order in which a prompt gets them."""
+    places = {activation.topic.name: place for place, activation in enumerate(watched.activations)}
+    return sorted(results, key=lambda result: places.get(result.topic.name, len(places)))
+
+
+def _asleep_row(result: _TrialResult) -> tuple[str, ...]:
+    wakes = (
+        ""
+        if result.matches or result.decision
+        else f"; it wakes on {clip(_describe_triggers(result.topic), 80)}"
+    )
+    score = f"{result.similarity.score:.2f}" if result.similarity.channels else ""
+    return one_line(result.topic.name), score, one_line(result.lacks) + wakes
+
+
+def _tier_rows(result: _TrialResult) -> Iterator[tuple[str, str]]:
+    yield "triggers", one_line("; ".join(match.text for match in result.matches)) or "none matched"
+    if result.similarity.channels:
+        channels = ", ".join(f"{name} {value:.2f}" for name, value in result.similarity.channels.items())
+        yield "score", f"{result.similarity.score:.2f}: {channels}"
+        yield "verdict", result.verdict
+    decision = result.decision
+    if decision and decision.gate_result is not None:
+        # The log repeats the triggers in front of the reason.
+        shown = ", ".join(dict.fromkeys(match.text for match in result.matches[:3]))
+        reason = one_line(decision.reason.removeprefix(f"{shown}; "))
+        yield "gate", f"{'yes' if decision.gate_result else 'no'}, by {decision.by}: {reason}"
+    if result.hint:
+        yield "says", one_line(result.hint)
+
+
+_START_HINT = 'Begin a turn for one with: tacit compile "" --cron NAME'
+
+
+def _due(memory: Memory, options: argparse.Namespace) -> int:
+    catalog = memory.turns.topics()
+    if _exit_code(catalog.problems):
+        output.warn("warning: not every topic could be read as it is meant. See: tacit topics")
+    with lock_due(memory.home) if options.done else nullcontext():
+        now = memory.services.clock.local_now()
+        since = _read_last_done(memory, now) if options.since is None else _parse_moment(options.since, now)
+        due_topics = find_due_schedules(catalog.topics, since, now)
+        _print_due(due_topics, since.astimezone(now.tzinfo), options)
+        if options.done:
+            # If the output cannot be written, the topics stay due.
+            sys.stdout.flush()
+            acknowledge(memory.home, now)
+    return 0
+
+
+def _print_due(due_topics: Sequence[DueSchedule], since: datetime, options: argparse.Namespace) -> None:
+    if options.json:
+        output.dump([to_json(item) for item in due_topics])
+        return
+    if not due_topics:
+        output.say(f"Nothing came due since {since:%Y-%m-%d %H:%M}.")
+        return
+    output.print_table(
+        (one_line(item.topic.name), f"{item.at:%Y-%m-%d %H:%M}", item.schedule) for item in due_topics
+    )
+    output.say(_START_HINT)
+
+
+def _read_last_done(memory: Memory, now: datetime) -> datetime:
+    last = last_acknowledged(memory.home, now)
+    if last.doubt:
+        output.warn(f"warning: {last.doubt}")
+    return last.at
+
+
+_SPAN = re.compile(r"(\d{1,4}) ?(minute|hour|day|week)s?(?: ago)?")
+
+
+def _parse_moment(text: str, now: datetime) -> datetime:
+    span = _SPAN.fullmatch(text)
+    if span:
+        return subtract_elapsed(now, timedelta(**{f"{span[2]}s": int(span[1])}))
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    days = {"today": 0, "yesterday": 1}
+    if text in days:
+        return midnight - timedelta(days=days[text])
+    try:
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        hint = "Write 2026-02-16, 2026-02-16T08:00, 2 hours, 3 days, today or yesterday."
+        raise UsageError(f"{text!r} is no moment. {hint}") from None
+
+
+# Short descriptions
+
+
+def _describe_audience(topic: Topic) -> str:
+    """The topic's audience and agents; the default audience, `group`, is left out."""
+    parts = [topic.audience] if topic.audience != "group" else []
+    return one_line(", ".join((*parts, *topic.agents)))
+
+
+def _describe_triggers(topic: Topic) -> str:
+    if topic.activation == "manual":
+        return "its name"
+    parts = [*map(_describe_trigger, topic.triggers), *(["similarity"] if topic.by_similarity else [])]
+    return ", ".join(parts) or "nothing"
+
+
+def _describe_trigger(trigger: Trigger) -> str:
+    text = {
+        "pattern": f'pattern "{clip(one_line(trigger.match), _MAX_TRIGGER_CHARS)}"',
+        "webhook": f"webhook {trigger.source}/{trigger.event or '*'}",
+        "cron": f"cron {trigger.schedule}",
+    }.get(trigger.type) or f"{trigger.type} {trigger.match} {', '.join(trigger.words[:3])}"
+    rest = f" and {len(trigger.words) - 3} more" if len(trigger.words) > 3 else ""
+    side = "" if trigger.scope == "input" else f" ({trigger.scope})"
+    return one_line(text) + rest + side
+
+
+_ACTIONS = {
+    "list": ("Every topic, what wakes it, and what is wrong.", _list),
+    "show": ("Everything about one topic.", _show),
+    "try": ("Which topics a message would wake, and why. Nothing is logged.", _try),
+    "due": ("Topics whose schedules came due, each once, with the last time that they did.", _due),
+}

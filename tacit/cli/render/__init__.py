@@ -1,0 +1,1 @@
+"""Values rendered as text for people."""
