@@ -14,7 +14,7 @@ import tacit
 from bench import homes
 from bench.__main__ import _isolate_environment
 from tacit.erase import service
-from tacit.erase.target import Erasure
+from tacit.erase.erasure import Erasure
 
 SECRET = "blue heron 7719"
 

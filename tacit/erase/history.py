@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tacit.erase.pack import is_file, is_folder, parse_tree
-from tacit.erase.target import Erasure, group_by_folder
+from tacit.erase.erasure import Erasure, group_by_folder
 from tacit.git.index import list_entries
 from tacit.git.objects import list_existing, read_all_objects, walk_commits
 from tacit.git.refs import Ref, list_refs
@@ -304,3 +303,23 @@ class _TreeWalker:
                     keys.add(parent)
                     waiting.append(parent)
         return keys
+
+
+def parse_tree(data: bytes, width: int) -> list[tuple[bytes, bytes, str]]:
+    """Mode, name and object of each entry. `width`: bytes of an object name."""
+    entries, offset = [], 0
+    while offset < len(data):
+        space = data.index(b" ", offset)
+        end = data.index(b"\0", space)
+        entries.append((data[offset:space], data[space + 1 : end], data[end + 1 : end + 1 + width].hex()))
+        offset = end + 1 + width
+    return entries
+
+
+def is_folder(mode: bytes) -> bool:
+    return mode in (b"40000", b"040000")
+
+
+def is_file(mode: bytes) -> bool:
+    """A file or a link; anything else is another repository inside ours."""
+    return mode != b"160000" and not is_folder(mode)

@@ -21,13 +21,12 @@ from datetime import datetime
 from pathlib import Path
 
 from tacit.diagnostics import Problem
-from tacit.erase.derived import Derived
+from tacit.erase.disk import Derived, ErasurePlace, WorkTree
+from tacit.erase.erasure import Erasure, is_reserved, is_transcript
 from tacit.erase.history import OBJECT_LABELS, HistorySearch, HistorySurvey, Spellings, record_spellings
 from tacit.erase.preconditions import hold_sessions, require_rewritable
 from tacit.erase.rewrite import HistoryRewriter
 from tacit.erase.switch import find_large_objects, switch_history
-from tacit.erase.target import Erasure, is_reserved, is_transcript
-from tacit.erase.worktree import ErasurePlace, WorkTree
 from tacit.errors import UnsafePath
 from tacit.git.attributes import find_blocking_filters
 from tacit.git.objects import drop_unreachable_objects, read_all_objects

@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from tacit.erase.sessions import SessionErasure
-from tacit.erase.target import Erasure, is_transcript
+from tacit.erase.erasure import Erasure, is_transcript
+from tacit.erase.targets import SessionErasure
 from tacit.errors import Busy, GitError, HomeError
 from tacit.git.repair import clear_dead_locks, is_dead_lock
 from tacit.git.repository import Git

@@ -8,16 +8,19 @@ What must stay true:
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import secrets
+import struct
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tacit.erase.history import HistorySurvey, WorkTreeHead, parse_tag
-from tacit.erase.pack import Pack, build_tree, is_file, is_folder, parse_tree
-from tacit.erase.target import Erasure
+from tacit.erase.erasure import Erasure
+from tacit.erase.history import HistorySurvey, WorkTreeHead, is_file, is_folder, parse_tag, parse_tree
 from tacit.errors import GitError
-from tacit.git.objects import walk_commits
+from tacit.git.objects import add_pack, walk_commits
 from tacit.git.refs import Ref
 from tacit.git.repository import Blob, Git
 
@@ -28,6 +31,8 @@ _PERSON_FIELDS = (b"author ", b"committer ", b"tagger ")
 _SHORT_DIGITS = 7  # digits of an abbreviated commit name
 _NOTES_PREFIX = "refs/notes/"
 _TAGS_PREFIX = "refs/tags/"
+_TYPE_CODES = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}  # in a pack
+_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(slots=True)
@@ -286,3 +291,64 @@ def _split_fields(head: bytes) -> list[bytes]:
         else:
             fields.append(line)
     return fields
+
+
+# ---------------------------------------------------------------- the pack file
+
+
+class Pack:
+    """Writes objects to a pack file one by one; only their names are held in memory. The file has a temporary
+    name in the pack folder, so git removes it by itself if it is never finished."""
+
+    def __init__(self, git: Git) -> None:
+        self._git, self._algorithm = git, git.algorithm
+        self._written_names: set[str] = set()
+        folder = git.common / "objects" / "pack"
+        folder.mkdir(0o700, exist_ok=True)
+        self._path = folder / f"tmp_forget_{secrets.token_hex(6)}"
+        self._file = os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b")
+        self._file.write(struct.pack(">4sII", b"PACK", 2, 0))
+
+    def add(self, kind: str, data: bytes) -> str:
+        """Add an object; returns its name."""
+        head = b"%s %d\0" % (kind.encode(), len(data))
+        name = hashlib.new(self._algorithm, head + data, usedforsecurity=False).hexdigest()
+        if name not in self._written_names:
+            self._written_names.add(name)
+            self._file.write(_encode_header(_TYPE_CODES[kind], len(data)) + zlib.compress(data))
+        return name
+
+    def close(self) -> None:
+        """Finish the pack and add its objects to the repository."""
+        self._file.seek(4)
+        self._file.write(struct.pack(">II", 2, len(self._written_names)))
+        self._file.seek(0)
+        checksum = hashlib.new(self._algorithm, usedforsecurity=False)
+        while chunk := self._file.read(_CHUNK_BYTES):
+            checksum.update(chunk)
+        self._file.write(checksum.digest())
+        self._file.close()
+        if self._written_names:
+            add_pack(self._git, self._path)
+        self._path.unlink()
+
+    def drop(self) -> None:
+        self._file.close()
+        self._path.unlink(missing_ok=True)
+
+
+def _encode_header(kind: int, size: int) -> bytes:
+    """Encode type and size: four bits of the size next to the type, then seven per byte, lowest first."""
+    first, size = kind << 4 | size & 15, size >> 4
+    data = bytearray()
+    while size:
+        data.append(first | 0x80)
+        first, size = size & 0x7F, size >> 7
+    data.append(first)
+    return bytes(data)
+
+
+def build_tree(entries: list[tuple[bytes, bytes, str]]) -> bytes:
+    """Sorts in git's order, where a folder counts as a name that ends in a slash."""
+    ordered = sorted(entries, key=lambda entry: entry[1] + (b"/" if is_folder(entry[0]) else b""))
+    return b"".join(b"%s %s\0%s" % (mode, name, bytes.fromhex(target)) for mode, name, target in ordered)

@@ -11,10 +11,9 @@ from urllib.parse import quote
 
 from tacit.erase import plan as forget
 from tacit.erase import preconditions
-from tacit.erase.derived import drop_index
-from tacit.erase.passage import TextErasure
-from tacit.erase.sessions import SessionErasure, match_origin, match_session
-from tacit.erase.target import Erasure
+from tacit.erase.disk import drop_index
+from tacit.erase.erasure import Erasure
+from tacit.erase.targets import SessionErasure, TextErasure, match_origin, match_session
 from tacit.errors import UsageError
 from tacit.git.remotes import list_remotes
 from tacit.home import files

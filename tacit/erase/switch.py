@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from tacit.erase.erasure import Erasure, iterate_numbered
 from tacit.erase.history import LOG_LINE, HistorySurvey, WorkTreeHead, list_ref_logs
 from tacit.erase.rewrite import RewriteResult
-from tacit.erase.target import Erasure, iterate_numbered
 from tacit.git.index import (
     drop_cached_folders,
     drop_resolve_undo,

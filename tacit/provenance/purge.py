@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tacit.erase.sessions import match_origin
+from tacit.erase.targets import match_origin
 from tacit.errors import Busy, ChangedOnDisk, StoreError, UsageError
 from tacit.git.attributes import find_blocking_filters
 from tacit.git.commits import CommitPlan, FileChange

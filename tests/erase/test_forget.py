@@ -21,11 +21,10 @@ from tacit.context import receipts
 from tacit.context.model import Receipt, Section
 from tacit.erase import plan
 from tacit.erase import service as forgetting
-from tacit.erase.passage import TextErasure
+from tacit.erase.erasure import Erasure, iterate_numbered
 from tacit.erase.service import ErasureReport
-from tacit.erase.sessions import match_origin
 from tacit.erase.spellings import TextEraser
-from tacit.erase.target import Erasure, iterate_numbered
+from tacit.erase.targets import TextErasure, match_origin
 from tacit.errors import Busy, HomeError, UsageError
 from tacit.git.attributes import make_lfs_pointer, store_lfs_object
 from tacit.git.repair import list_ref_locks
@@ -398,7 +397,7 @@ def test_branches_keep_their_logs_and_do_not_become_one(home: Path, name: str, t
 
 
 @pytest.mark.parametrize("name", ["heron7719", "avocet7719"])
-@pytest.mark.parametrize("point", ["switch:_copy_logs:1", "switch:_move_head:1", "git:move_refs:3"])
+@pytest.mark.parametrize("point", ["switch:_copy_logs:1", "switch:_move_head:1", "switch:move_refs:3"])
 def test_a_branch_gets_the_same_name_after_a_kill(home: Path, tacit: Tacit, name: str, point: str) -> None:
     logged = branched(home, name)
     assert killed(home, point, name).returncode == -9
@@ -802,17 +801,40 @@ def test_everything_else_has_the_same_bytes_in_every_commit(home: Path, memory: 
     assert user(home, "reflog").count("\n") == logged
 
 
-def test_a_commit_that_is_not_rewritten_keeps_a_signature(home: Path) -> None:
-    """By its raw bytes: fast-export would have lost the signature, and with it the name."""
-    raw = user(home, "cat-file", "commit", "HEAD")
-    signed = raw.replace(
-        "\n\n", "\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n abc\n -----END PGP SIGNATURE-----\n\n", 1
-    )
-    name = user(home, "hash-object", "-t", "commit", "-w", "--stdin", stdin=signed.encode()).strip()
-    user(home, "branch", "signed", name)
+ODD_COMMITS = {
+    "signature": (
+        "\n\n",
+        "\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n abc\n -----END PGP SIGNATURE-----\n\n",
+    ),
+    "merge tag": ("\n\n", "\nmergetag object abc\n type commit\n tag v\n \n text\n\n"),
+    "other header": ("\n\n", "\nHG:extra close:1\n\n"),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_COMMITS)
+def test_a_commit_that_is_not_rewritten_keeps_its_name(home: Path, kind: str) -> None:
+    """`git fast-export` would lose or refuse each of these."""
+    raw = user(home, "cat-file", "commit", "HEAD").replace(*ODD_COMMITS[kind], 1)
+    arguments = ("-t", "commit", "-w", "--stdin", "--literally")
+    name = user(home, "hash-object", *arguments, stdin=raw.encode()).strip()
+    user(home, "branch", "odd", name)
     commit(home, NOTE, f"{SECRET}\ntea\n")
     forgotten(home)
-    assert user(home, "rev-parse", "signed").strip() == name
+    assert user(home, "rev-parse", "odd").strip() == name
+
+
+def test_a_rewritten_commit_keeps_every_header_but_its_signature(home: Path) -> None:
+    commit(home, NOTE, f"{SECRET}\ntea\n")
+    raw = user(home, "cat-file", "commit", "HEAD")
+    for kind in ("signature", "other header"):
+        raw = raw.replace(*ODD_COMMITS[kind], 1)
+    arguments = ("-t", "commit", "-w", "--stdin", "--literally")
+    name = user(home, "hash-object", *arguments, stdin=raw.encode()).strip()
+    user(home, "branch", "odd", name)
+    forgotten(home)
+    new = user(home, "cat-file", "commit", "odd")
+    assert "HG:extra close:1" in new
+    assert "gpgsig" not in new
 
 
 def test_nothing_of_the_users_runs(home: Path, tmp_path: Path) -> None:
@@ -919,12 +941,12 @@ def test_it_is_refused_in_a_linked_work_tree(home: Path, tmp_path: Path) -> None
 KILLED = """
 import os, signal, sys
 from tacit.cli.main import main
-from tacit.erase import derived, pack, plan, switch, worktree
+from tacit.erase import disk, plan, rewrite, switch
 from tacit.home import files
 
 owner, name, count = sys.argv[1].split(":")
-place = {"forget": plan, "switch": switch, "files": worktree.WorkTree, "packer": pack.Pack,
-         "pack": pack, "derived": derived.Derived, "tree": files.Tree}[owner]
+place = {"forget": plan, "switch": switch, "files": disk.WorkTree, "pack": rewrite.Pack,
+         "rewrite": rewrite, "derived": disk.Derived, "tree": files.Tree}[owner]
 real, calls = getattr(place, name), 0
 
 def deadly(*arguments, **named):
@@ -945,8 +967,8 @@ def killed(home: Path, point: str, *what: str) -> subprocess.CompletedProcess[by
 
 
 POINTS = (
-    "packer:add:4",
-    "pack:add_pack:1",
+    "pack:add:4",
+    "rewrite:add_pack:1",
     "derived:_clean_log:1",
     "files:_replace:1",
     "files:_replace:2",

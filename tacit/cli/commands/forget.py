@@ -11,10 +11,10 @@ from itertools import groupby
 
 from tacit.app import open_home
 from tacit.erase import service as forgetting
+from tacit.erase.disk import ErasurePlace
+from tacit.erase.erasure import Erasure
 from tacit.erase.plan import find_unfinished
 from tacit.erase.service import ErasureReport
-from tacit.erase.target import Erasure
-from tacit.erase.worktree import ErasurePlace
 from tacit.errors import UsageError
 from tacit.memory import Memory
 from tacit.provenance.generated_lines import GeneratedLine
