@@ -25,7 +25,7 @@ from bench import corpus
 from bench.pairs import Measured, paired
 from bench.turn import KIND
 from tacit.app import create_memory, load_config, utc_now
-from tacit.client.socket import send_request, socket_path
+from tacit.daemon_socket import send_request, socket_path
 from tacit.home.layout import Home
 from tacit.memory import Memory
 

@@ -5,10 +5,21 @@ from __future__ import annotations
 LAYERS = {
     "values and pure functions": (
         *("version", "errors", "diagnostics", "deadline", "clock", "config", "text", "markdown"),
-        *("circuit_breaker", "json_http", "privacy", "wire"),
+        *("circuit_breaker", "json_http", "privacy"),
     ),
     "files, git, models, search": (
-        *("home", "git", "llm", "embeddings", "sample", "skills", "transcripts", "sessions", "search"),
+        *(
+            "daemon_socket",
+            "home",
+            "git",
+            "llm",
+            "embeddings",
+            "sample",
+            "skills",
+            "transcripts",
+            "sessions",
+            "search",
+        ),
     ),
     "features": (
         *("topics", "provenance", "review", "learn", "context", "condense", "rebuild", "erase"),
@@ -16,7 +27,7 @@ LAYERS = {
     ),
     "one home": (
         *("services", "memory", "maintenance", "app", "evaluation", "hosts"),
-        *("operations", "client", "relay", "aio"),
+        *("wire", "operations", "client", "relay", "aio"),
     ),
     "programs": ("server", "cli", "__main__", ""),
 }

@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
 from urllib.parse import quote, urlencode
 
 from tacit import wire
-from tacit.client.socket import Unreachable, is_listening, send_request, socket_path
 from tacit.context.delivery.files import clear_context_file
+from tacit.daemon_socket import Unreachable, is_listening, send_request, socket_path
 from tacit.deadline import IS_ANSWERED
 from tacit.errors import (
     Busy,
@@ -306,7 +306,7 @@ class Client:
         try:
             answer = self._send_request("GET", "/v1/health", {}, 10.0)
         except Unreachable as error:
-            if error.kind not in ("nobody", "foreign"):
+            if error.kind not in ("absent", "foreign"):
                 raise _error_from(error) from None
             return {
                 "status": "no daemon",
@@ -413,7 +413,7 @@ class Client:
             self.home.require()
             return None  # our home is here and the daemon's is gone: it serves another place
         except Unreachable as error:
-            if error.kind in ("nobody", "foreign"):
+            if error.kind in ("absent", "foreign"):
                 return None
             raise
 

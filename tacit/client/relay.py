@@ -16,7 +16,7 @@ import time
 from _json import encode_basestring_ascii, make_scanner
 
 from tacit.client import hook_events
-from tacit.client.socket import Unreachable, send_request, socket_path
+from tacit.daemon_socket import Unreachable, send_request, socket_path
 
 TYPE_CHECKING = False  # as in typing, which would cost more than the rest of this module
 if TYPE_CHECKING:
@@ -512,7 +512,7 @@ def forward_event(arguments: "Sequence[str]", spool: "Spool") -> "NoReturn":
     except hook_events.NotUnderstood as error:
         _keep_unread(run, str(error))
     except Unreachable as error:
-        hint = ". Start it with: tacit serve" if error.kind == "nobody" else ""
+        hint = ". Start it with: tacit serve" if error.kind == "absent" else ""
         _fail(run, f"{error}{hint}")
     except InvalidEvent as error:
         _fail(run, str(error))

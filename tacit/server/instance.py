@@ -26,7 +26,7 @@ import time
 from contextlib import suppress
 from typing import NamedTuple, Self
 
-from tacit.client.socket import socket_path
+from tacit.daemon_socket import socket_path
 from tacit.errors import Busy, HomeError
 from tacit.home import files
 from tacit.home.layout import Home

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tacit.cli.main import main
-from tacit.client.socket import socket_path
+from tacit.daemon_socket import socket_path
 from tacit.home.layout import CONFIG, Home
 from tacit.server.instance import find_daemon
 from tacit.transcripts import spool

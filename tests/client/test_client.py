@@ -23,9 +23,9 @@ import pytest
 import tacit as product
 from tacit import app
 from tacit.client import Client, Kept, connect
-from tacit.client.socket import socket_path
 from tacit.context.delivery.files import context_file_path, write_context_file
 from tacit.context.model import Compiled
+from tacit.daemon_socket import socket_path
 from tacit.errors import Busy, HomeError, SessionError, TacitError, UsageError
 from tacit.home.layout import Home
 from tacit.memory import Memory

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from tacit.client.socket import send_request, socket_path
+from tacit.daemon_socket import send_request, socket_path
 from tests.conftest import Ran, Tacit
 from tests.memory.homes import GROUP, OWNER_DM, QUESTION, STRANGER
 from tests.server.served import PATIENCE, Process, serving

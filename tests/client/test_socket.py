@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tacit.client import socket as local
-from tacit.client.socket import Unreachable, is_listening, prepare_folder, send_request, socket_path
+from tacit import daemon_socket as local
+from tacit.daemon_socket import Unreachable, is_listening, prepare_folder, send_request, socket_path
 from tests.http.fake import (
     Behave,
     answers,
@@ -48,9 +48,9 @@ def short(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
     shutil.rmtree(folder)
 
 
-def unreachable(path: str, seconds: float = GENEROUS, most: int = 1_000_000) -> Unreachable:
+def unreachable(path: str, seconds: float = GENEROUS, max_bytes: int = 1_000_000) -> Unreachable:
     with pytest.raises(Unreachable) as caught:
-        send_request(path, "POST", "/v1/turn", b"{}", seconds, most)
+        send_request(path, "POST", "/v1/turn", b"{}", seconds, max_bytes)
     return caught.value
 
 
@@ -246,7 +246,7 @@ def test_who_listens_is_there_also_when_it_never_answers_or_lets_nobody_in(at: P
 @pytest.mark.parametrize("behave", [floods, answers(b"x" * 2000)], ids=["without an end", "and says so"])
 def test_an_answer_that_is_too_long_is_not_taken(at: Path, behave: Behave) -> None:
     with listening(at, behave) as path:
-        assert unreachable(path, most=1000).kind == "garbage"
+        assert unreachable(path, max_bytes=1000).kind == "garbage"
 
 
 @pytest.mark.parametrize("behave", [hangs, drips], ids=["hangs", "drips"])
@@ -327,7 +327,7 @@ def test_nobody_is_there_in_many_ways(at: Path, tmp_path: Path) -> None:
         gone.bind(str(left_behind))
     (at.parent / "file").write_text("")
     places = [str(at), str(left_behind), str(at.parent), str(at.parent / "file"), "", "a\0b", "x" * 5000]
-    assert [unreachable(path).kind for path in places] == ["nobody"] * len(places)
+    assert [unreachable(path).kind for path in places] == ["absent"] * len(places)
 
 
 @pytest.mark.parametrize("target", ["/a b", "/a\r\nX: y", "/ä", "no slash", "/\0"])
@@ -344,8 +344,8 @@ def test_no_time_is_too_late(at: Path) -> None:
 
 def test_it_imports_nothing_that_takes_time() -> None:
     code = (
-        "import sys, os; old = set(sys.modules); import tacit.client.socket; print(*set(sys.modules) - old)"
+        "import sys, os; old = set(sys.modules); import tacit.daemon_socket; print(*set(sys.modules) - old)"
     )
     done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True)
-    ours = {"tacit", "tacit.version", "tacit.client", "tacit.client.socket"}
+    ours = {"tacit", "tacit.version", "tacit.daemon_socket"}
     assert set(done.stdout.split()) - ours <= {"_socket", "time", "__future__"}

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit as product
-from tacit.client.socket import send_request, socket_path
 from tacit.context.delivery.files import append_daily_section
+from tacit.daemon_socket import send_request, socket_path
 from tacit.errors import HomeError, TacitError, UnsafePath, UsageError
 from tacit.git.refs import create_snapshot
 from tacit.home.files import Tree, digest

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tacit.client.socket import Unreachable, send_request, socket_path
+from tacit.daemon_socket import Unreachable, send_request, socket_path
 
 PATIENCE = 90.0  # seconds for what takes one or two on a quiet machine
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import tacit as product
 from tacit.client import Client, connect
-from tacit.client.socket import send_request, socket_path
+from tacit.daemon_socket import send_request, socket_path
 from tacit.home import files
 from tacit.transcripts import spool
 from tacit.transcripts.model import Message

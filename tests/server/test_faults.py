@@ -23,9 +23,9 @@ import pytest
 
 import tacit as product
 from tacit.client import Client, connect
-from tacit.client.socket import send_request, socket_path
 from tacit.context import receipts
 from tacit.context.model import Compiled
+from tacit.daemon_socket import send_request, socket_path
 from tacit.home.layout import Home
 from tacit.server.log import Log
 from tacit.transcripts import spool
@@ -191,7 +191,7 @@ def test_fault_a_daemon_that_is_killed_in_the_middle_of_a_turn_is_answered_for_a
         alone = caller()
         assert "PROCEDUREWORD" in alone.text
         assert receipts.find_by_id(Home(garden), alone.receipt.id) is not None
-        assert "nobody listens" in Relay(garden)("turn", {"prompt": QUESTION}).reason
+        assert "not running: Connection refused" in Relay(garden)("turn", {"prompt": QUESTION}).reason
         with serving(garden) as second:
             assert health(second)["pid"] == second.popen.pid
             assert "PROCEDUREWORD" in caller().text

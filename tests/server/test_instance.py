@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.client.socket import socket_path
+from tacit.daemon_socket import socket_path
 from tacit.errors import Busy, HomeError
 from tacit.home.layout import Home
 from tacit.server.instance import DaemonInfo, DaemonInstance, find_daemon

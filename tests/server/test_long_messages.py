@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tacit.client.socket import send_request, socket_path
+from tacit.daemon_socket import send_request, socket_path
 from tests.conftest import eventually
 from tests.security.long_messages import SHAPES
 from tests.server.served import PATIENCE, Process, serving

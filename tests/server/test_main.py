@@ -15,7 +15,7 @@ import pytest
 
 import tacit as product
 from tacit.client import connect
-from tacit.client.socket import send_request, socket_path
+from tacit.daemon_socket import send_request, socket_path
 from tacit.home.layout import CONFIG, Home
 from tacit.server.instance import DaemonInfo, find_daemon
 from tacit.server.main import notify_systemd

@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from tacit.client.socket import Unreachable, send_request
+from tacit.daemon_socket import Unreachable, send_request
 from tacit.errors import Busy, HomeError, TacitError, UsageError
 from tacit.git.hooks import find_program
 from tacit.home import files

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 
-from tacit.client.socket import Unreachable, send_request, socket_path
+from tacit.daemon_socket import Unreachable, send_request, socket_path
 from tacit.errors import ConfigError, MergeConflict, TacitError
 from tacit.home import status as overview
 from tacit.home.layout import Home, find_home

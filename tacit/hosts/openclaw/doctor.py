@@ -12,10 +12,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tacit.client.socket import Unreachable, send_request, socket_path
 from tacit.config import Config
 from tacit.context import receipts
 from tacit.context.model import Receipt
+from tacit.daemon_socket import Unreachable, send_request, socket_path
 from tacit.diagnostics import Problem
 from tacit.errors import HostError
 from tacit.home.doctor import CheckResult

@@ -19,8 +19,8 @@ import pytest
 import tacit as product
 from tacit.cli.main import main
 from tacit.client.hook_events import IGNORED_EVENTS
-from tacit.client.socket import socket_path
 from tacit.context import receipts
+from tacit.daemon_socket import socket_path
 from tacit.home.layout import Home
 from tacit.operations import OperationContext, take_spooled
 from tacit.transcripts import spool

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import tacit as product
-from tacit.client.socket import socket_path
 from tacit.context.delivery.files import context_file_path, write_context_file
+from tacit.daemon_socket import socket_path
 from tacit.home.layout import Home
 from tacit.operations import OPERATIONS, OperationContext
 from tacit.sessions.registry import SessionRegistry
@@ -294,13 +294,13 @@ def test_relay_a_stopped_daemon_is_not_waited_for(relay: Relay, at: Path) -> Non
 
 
 def test_relay_nobody_is_there_in_many_ways(relay: Relay, at: Path) -> None:
-    assert "no daemon" in relay("turn", EVENT).reason
+    assert "not running: it has no socket" in relay("turn", EVENT).reason
     with socket.socket(socket.AF_UNIX) as gone:
         gone.bind(str(at))
-    assert "nobody listens" in relay("turn", EVENT).reason
+    assert "not running: Connection refused" in relay("turn", EVENT).reason
     at.unlink()
     at.mkdir()
-    assert "no socket" in relay("turn", EVENT).reason
+    assert "not a socket" in relay("turn", EVENT).reason
 
 
 def test_relay_asks_at_the_socket_that_it_is_told(
@@ -528,7 +528,7 @@ def test_relay_imports_next_to_nothing(relay: Relay, at: Path) -> None:
         [*RELAY[:-1], "-X", "importtime", "-c", "import os"], capture_output=True, text=True
     )
     own = imported(done.stderr) - imported(bare.stderr)
-    ours = {"tacit.client", "tacit.client.relay", "tacit.client.hook_events", "tacit.client.socket"}
+    ours = {"tacit.client", "tacit.client.relay", "tacit.client.hook_events", "tacit.daemon_socket"}
     assert own == ours | {"_json", "_socket"}
 
 

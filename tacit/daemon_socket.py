@@ -4,7 +4,7 @@ The relay loads this module before every turn of a host, so it imports built-in 
 its imports, would take as long as starting Python does.
 
 What must stay true:
-- a request ends by its deadline, whatever the other side does, and its answer has a size limit;
+- a request ends by its deadline even if the other side stalls, and its answer has a size limit;
 - only a daemon of the same user is asked;
 - every failure is an `Unreachable`.
 """
@@ -17,9 +17,9 @@ TYPE_CHECKING = False  # as in typing, which would cost more than the rest of th
 if TYPE_CHECKING:
     from typing import Literal, TypeAlias
 
-    # nobody: nothing listens. foreign: another user listens. late: no answer in time. gone: the daemon went
+    # absent: nothing listens. foreign: another user listens. late: no answer in time. gone: the daemon went
     # away before its answer was complete, so it is unknown what it did. garbage: not an HTTP answer.
-    Kind: TypeAlias = Literal["nobody", "foreign", "late", "gone", "garbage"]
+    Kind: TypeAlias = Literal["absent", "foreign", "late", "gone", "garbage"]
 
 SOCKET_FILE = ".tacit/daemon.sock"
 _MAX_PATH_BYTES = 100  # systems allow 104 or 108
@@ -33,8 +33,8 @@ _GONE_TEXT = "the daemon went away before it answered"
 class Unreachable(OSError):
     """The daemon gave no answer; `kind` says why."""
 
-    def __init__(self, kind: "Kind", what: str) -> None:
-        super().__init__(what)
+    def __init__(self, kind: "Kind", message: str) -> None:
+        super().__init__(message)
         self.kind = kind
 
 
@@ -65,7 +65,7 @@ def prepare_folder(path: str) -> None:
             pass
         except OSError as error:
             raise Unreachable(
-                "nobody", f"{_short_socket_folder()} could not be made: {error.strerror}"
+                "absent", f"{_short_socket_folder()} could not be created: {error.strerror}"
             ) from None
         _require_own_folder(path)
 
@@ -79,11 +79,11 @@ def _require_own_socket(path: str) -> None:
     try:
         info = os.stat(path)
     except (OSError, ValueError):
-        raise Unreachable("nobody", "there is no daemon: nothing is at its socket") from None
+        raise Unreachable("absent", "the daemon is not running: it has no socket") from None
     if info.st_mode & 0o170000 != 0o140000:
-        raise Unreachable("nobody", "there is no daemon: what is at its place is no socket")
+        raise Unreachable("absent", "the daemon is not running: the file in its place is not a socket")
     if info.st_uid != os.getuid():
-        raise Unreachable("foreign", f"the socket belongs to user {info.st_uid}, not to this one")
+        raise Unreachable("foreign", f"the socket belongs to user {info.st_uid}, not to this user")
     if os.path.dirname(path) == _short_socket_folder():
         _require_own_folder(path)
 
@@ -94,26 +94,28 @@ def _require_own_folder(path: str) -> None:
     try:
         info = os.lstat(folder)
     except OSError:
-        raise Unreachable("nobody", f"there is no folder {folder}") from None
+        raise Unreachable("absent", f"the daemon is not running: there is no folder {folder}") from None
     if info.st_mode & 0o170000 != 0o040000 or info.st_uid != os.getuid() or info.st_mode & 0o022:
-        raise Unreachable("foreign", f"others can write in {folder}; remove it, and the daemon makes it anew")
+        raise Unreachable(
+            "foreign", f"others can write to {folder}; remove it, and the daemon creates it again"
+        )
 
 
 # ---------------------------------------------------------------- requests
 
 
 def send_request(
-    path: str, method: str, target: str, body: bytes, seconds: float, most: int = 16_000_000
+    path: str, method: str, target: str, body: bytes, seconds: float, max_bytes: int = 16_000_000
 ) -> tuple[int, bytes]:
     """Send one request to the socket at `path`, and return the status and the body of the answer: at most
-    `most` bytes, within `seconds` in all."""
+    `max_bytes` bytes, within `seconds` in all."""
     deadline = time.monotonic() + seconds
     _require_own_socket(path)
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         _connect(sock, path, deadline)
         _send(sock, _encode_request(method, target, body), deadline)
-        return _read_answer(sock, deadline, most)
+        return _read_answer(sock, deadline, max_bytes)
     except TimeoutError:
         raise Unreachable("late", f"there was no answer within {seconds:.3g} seconds") from None
     except Unreachable:
@@ -143,7 +145,7 @@ def is_listening(path: str, seconds: float) -> bool:
 
 def _encode_request(method: str, target: str, body: bytes) -> bytes:
     if not target.startswith("/") or not target.isascii() or not target.isprintable() or " " in target:
-        raise ValueError(f"{target!r} is no address")
+        raise ValueError(f"{target!r} is not a valid request target")
     head = (
         f"{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -169,7 +171,7 @@ def _connect(sock: _socket.socket, path: str, deadline: float) -> None:
         except TimeoutError:
             raise
         except OSError as error:
-            raise Unreachable("nobody", f"nobody listens at the socket: {error.strerror or error}") from None
+            raise Unreachable("absent", f"the daemon is not running: {error.strerror or error}") from None
     _require_own_peer(sock)
 
 
@@ -179,7 +181,7 @@ def _require_own_peer(sock: _socket.socket) -> None:
         credentials = sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)  # process, user, group
         user = memoryview(credentials).cast("I")[1]
         if user != os.getuid():
-            raise Unreachable("foreign", f"user {user} listens at the socket, not this one")
+            raise Unreachable("foreign", f"the daemon at the socket belongs to user {user}, not to this user")
 
 
 def _send(sock: _socket.socket, request: bytes, deadline: float) -> None:
@@ -194,7 +196,7 @@ def _read_answer(sock: _socket.socket, deadline: float, max_bytes: int) -> tuple
     head, received = _receive_head(sock, deadline)
     status, length = _parse_head(head)
     if length is not None and length > max_bytes:
-        raise Unreachable("garbage", f"the answer has {length} bytes, and at most {max_bytes} are taken")
+        raise Unreachable("garbage", f"the answer has {length} bytes, and the limit is {max_bytes}")
     body = _receive_body(
         sock, deadline, bytearray(received), max_bytes if length is None else length, length is None
     )
@@ -205,13 +207,13 @@ def _receive_head(sock: _socket.socket, deadline: float) -> tuple[bytes, bytes]:
     data = bytearray()
     while (end := data.find(b"\r\n\r\n", 0, _MAX_HEAD_BYTES)) < 0:
         if len(data) >= _MAX_HEAD_BYTES:
-            raise Unreachable("garbage", "the answer does not begin as one")
+            raise Unreachable("garbage", "the answer is not HTTP")
         chunk = _receive(sock, deadline)
         if not chunk:
             raise Unreachable("gone", _GONE_TEXT)
         data += chunk
         if not b"HTTP/1.".startswith(data[:7]):
-            raise Unreachable("garbage", "what came is no answer of a daemon")
+            raise Unreachable("garbage", "the answer is not HTTP")
     return bytes(data[:end]), bytes(data[end + 4 :])
 
 
@@ -220,16 +222,16 @@ def _parse_head(head: bytes) -> tuple[int, int | None]:
     status_line, *fields = head.split(b"\r\n")
     status = status_line.split(b" ")[1:2]
     if not status or len(status[0]) != 3 or not status[0].isdigit():
-        raise Unreachable("garbage", "the answer has no status")
+        raise Unreachable("garbage", "the answer has no HTTP status")
     lengths = set()
     for field in fields:
         name, _, value = field.partition(b":")
         if name.strip().lower() == b"transfer-encoding":
-            raise Unreachable("garbage", "the answer is in pieces, which a daemon never does")
+            raise Unreachable("garbage", "the answer is chunked, which a daemon never does")
         if name.strip().lower() == b"content-length":
             lengths.add(value.strip())
     if len(lengths) > 1 or not all(length.isdigit() and len(length) < 16 for length in lengths):
-        raise Unreachable("garbage", "the answer does not say how long it is")
+        raise Unreachable("garbage", "the answer has no valid length")
     return int(status[0]), int(lengths.pop()) if lengths else None
 
 
