@@ -31,9 +31,10 @@ from weakref import WeakSet
 from tacit.app import open_home
 from tacit.context.model import Compiled
 from tacit.errors import SessionError, UsageError
+from tacit.home.categories import Category
 from tacit.markdown.model import Remembered
 from tacit.memory import Memory, Worked
-from tacit.search.model import EVERYTHING, Category, Found, Hit, Scope
+from tacit.search.model import EVERYTHING, Found, Hit, Scope
 from tacit.transcripts.capture import Session
 from tacit.transcripts.model import Sealed
 

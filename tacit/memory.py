@@ -20,12 +20,12 @@ from tacit.git.objects import pack_loose_objects
 from tacit.git.refs import prune_explore_branches, tag_periods
 from tacit.git.remotes import push_branch
 from tacit.home import files
+from tacit.home.categories import Category
 from tacit.home.layout import Home
 from tacit.home.sweep import sweep
 from tacit.markdown.model import Note, Remembered
 from tacit.privacy.redaction import clean
-from tacit.search.link_model import NoteLinks
-from tacit.search.model import EVERYTHING, Category, Found, Hit, Scope
+from tacit.search.model import EVERYTHING, Found, Hit, NoteLinks, Scope
 from tacit.search.models import SearchModels
 from tacit.services import Services
 from tacit.sessions.agents import find_excluded_agent, is_own_work, named_agents, resolve_key

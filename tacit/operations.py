@@ -20,11 +20,13 @@ from tacit.context.model import Receipt
 from tacit.context.receipt_codec import as_dict, describe_receipt
 from tacit.context.request import Request
 from tacit.errors import UsageError
+from tacit.home.categories import CATEGORIES
 from tacit.hosts import host_of
 from tacit.memory import Memory
+from tacit.privacy.audience import AUDIENCES
 from tacit.read_note import MAX_LINES
 from tacit.read_note import read as read_file
-from tacit.search.model import AUDIENCES, CATEGORIES, EVERYTHING, Scope
+from tacit.search.model import EVERYTHING, Scope
 from tacit.sessions.agents import resolve_key
 from tacit.sessions.keys import MAIN_SESSION_KEY
 from tacit.sessions.policy import SessionProfile, sender_name

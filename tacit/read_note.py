@@ -9,10 +9,11 @@ from tacit.errors import MergeConflict, StoreError, UsageError
 from tacit.home.listing import ENDINGS, stat_listed
 from tacit.home.workspace_files import is_workspace_path
 from tacit.markdown import notes
+from tacit.privacy.audience import AUDIENCES
 from tacit.privacy.redaction import clean
 from tacit.privacy.strip_injected import remove_sections
 from tacit.search.documents import read_document
-from tacit.search.model import AUDIENCES, Document, Scope
+from tacit.search.model import Document, Scope
 
 if TYPE_CHECKING:
     from tacit.memory import Memory

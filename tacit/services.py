@@ -80,8 +80,8 @@ class Services:
 
     @cached_property
     def turns(self) -> TurnService:
+        from tacit.context.home_view import LiveHome
         from tacit.context.service import TurnService
-        from tacit.home.snapshot import LiveHome
 
         return TurnService(
             self.home,

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.context.model import Compiled, Dropped, Notice, Quote, Receipt, Section
+from tacit.home.categories import CATEGORIES
 from tacit.operations import _read_scope
-from tacit.search.model import CATEGORIES, Found, Hit, Scope, Why
+from tacit.search.model import Found, Hit, Scope, Why
 from tacit.topics.model import Event
 from tacit.wire import compiled_form, compiled_from, event_form, found_form, found_from, scope_form
 

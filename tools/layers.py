@@ -8,21 +8,11 @@ LAYERS = {
         *("circuit_breaker", "json_http", "privacy"),
     ),
     "files, git, models, search": (
-        *(
-            "daemon_socket",
-            "home",
-            "git",
-            "llm",
-            "embeddings",
-            "sample",
-            "skills",
-            "transcripts",
-            "sessions",
-            "search",
-        ),
+        *("daemon_socket", "home", "git", "llm", "embeddings", "sample", "skills", "transcripts"),
+        *("provenance", "search", "sessions"),
     ),
     "features": (
-        *("topics", "provenance", "review", "learn", "context", "condense", "rebuild", "erase"),
+        *("topics", "review", "learn", "context", "condense", "rebuild", "erase"),
         *("read_note", "terminal"),
     ),
     "one home": (

@@ -51,8 +51,9 @@ from tacit.version import VERSION
 
 if TYPE_CHECKING:
     from tacit.context.model import Compiled, Receipt
+    from tacit.home.categories import Category
     from tacit.operations import OperationContext
-    from tacit.search.model import Category, Found, Hit, Scope
+    from tacit.search.model import Found, Hit, Scope
     from tacit.topics.model import Event
 
 JsonObject = dict[str, Any]

@@ -11,8 +11,8 @@ from tacit.diagnostics import Problem
 from tacit.learn.note_lines import MEMORY, line_count
 from tacit.markdown import notes
 from tacit.markdown.items import read_items
-from tacit.markdown.lines import scan
 from tacit.provenance import comment
+from tacit.text.lines import scan
 from tacit.text.words import fold
 
 MIN_KEPT_SHARE = 0.7  # of the entries

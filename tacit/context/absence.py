@@ -17,8 +17,9 @@ from tacit.home.layout import Home
 from tacit.home.workspace_files import is_workspace_path
 from tacit.home.workspaces import Workspaces
 from tacit.markdown import notes
+from tacit.privacy.audience import AUDIENCES
 from tacit.search.documents import read_document
-from tacit.search.model import AUDIENCES, Document
+from tacit.search.model import Document
 
 _UNRELATED_NOTICES = re.compile(r".*-shortened|flush.*|topic|cut")  # codes of notices
 

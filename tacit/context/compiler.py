@@ -42,6 +42,7 @@ from tacit.context.cache import CachedAnswer, SearchKey
 from tacit.context.delivery.files import clear_context_file
 from tacit.context.delivery.modes import write_delivery_files
 from tacit.context.history_window import normalize_history
+from tacit.context.home_view import HomeView
 from tacit.context.injection_log import NEUTRAL_SKIPS, LastTurn
 from tacit.context.loaded_files import (
     PROJECTS_FILE,
@@ -59,14 +60,14 @@ from tacit.context.request import Request, normalize_request, preview, sanitize,
 from tacit.context.shorten import shorten_middle
 from tacit.context.stage import StageRunner
 from tacit.context.state import CompilerState
-from tacit.home.snapshot import HomeView
+from tacit.home.categories import CATEGORIES
 from tacit.learn import window_proposals
 from tacit.learn.model import Said
 from tacit.learn.window_extract import extract
 from tacit.privacy import redaction
 from tacit.privacy.delimiters import strip_invisible
 from tacit.search.index import ChunkLocation, StoredChunk
-from tacit.search.model import CATEGORIES, Found, Hit, Scope
+from tacit.search.model import Found, Hit, Scope
 from tacit.search.query_filter import FilterResult, filter_query, is_own_tool
 from tacit.search.weights import NEAR_BEST_MARGIN, SECONDARY_GATE_SHARE
 from tacit.sessions.agents import find_excluded_agent

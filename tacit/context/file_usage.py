@@ -18,7 +18,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from tacit.markdown import notes
-from tacit.markdown.lines import scan
+from tacit.text.lines import scan
 from tacit.text.stem import EVERYDAY_FORMS, split_words, stem_token
 from tacit.text.words import is_unspaced
 from tacit.transcripts.model import Message, ToolCall, Turn

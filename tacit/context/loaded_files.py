@@ -18,12 +18,12 @@ from tacit.context.blocks import TOKENS_PER_KB, Block
 from tacit.context.model import Dropped, Slot
 from tacit.context.ranking import short_digest
 from tacit.errors import TacitError
+from tacit.home.categories import category_of
 from tacit.markdown import notes
 from tacit.markdown.strip import is_text, strip_note
-from tacit.privacy.audience import has_audience, read_agents
+from tacit.privacy.audience import AUDIENCES, Audience, has_audience, read_agents
 from tacit.privacy.strip_injected import remove_sections
-from tacit.search.documents import audience_of, category_of, day_of
-from tacit.search.model import AUDIENCES, Audience
+from tacit.search.documents import audience_of, day_of
 from tacit.topics.model import Activation
 
 IDENTITY_FOLDER = "knowledge/identity"

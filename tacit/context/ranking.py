@@ -28,9 +28,10 @@ from zlib import crc32
 
 from tacit.context.blocks import Block
 from tacit.context.model import Dropped
+from tacit.home.categories import Category
 from tacit.markdown.strip import strip_comments
 from tacit.search.index import MAX_NEIGHBOURS, ChunkLocation, StoredChunk
-from tacit.search.model import Category, Hit
+from tacit.search.model import Hit
 from tacit.search.speaker_intent import is_asked_about, parse_speaker_roles
 from tacit.search.weights import (
     ANSWER_SHARE,

@@ -16,13 +16,13 @@ from tacit.context import receipts
 from tacit.context.compiler import ContextCompiler
 from tacit.context.delivery.files import clear_context_file
 from tacit.context.file_usage import ConversationText, split_conversation
+from tacit.context.home_view import CommitSnapshot, LiveHome
 from tacit.context.model import Compiled, Notice, Receipt
 from tacit.context.request import Request, empty_result, normalize_request, sanitize
 from tacit.errors import TacitError, UsageError
 from tacit.git.history import History
 from tacit.git.repository import Git
 from tacit.home.layout import Home
-from tacit.home.snapshot import CommitSnapshot, LiveHome
 from tacit.provenance.purged import load_purged
 from tacit.search.model import EVERYTHING
 from tacit.search.models import SearchModels

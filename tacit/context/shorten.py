@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from tacit.markdown.lines import scan
 from tacit.markdown.strip import has_content
+from tacit.text.lines import scan
 
 TokenCounter = Callable[[str], int]
 

@@ -12,10 +12,10 @@ from tacit.config import Config
 from tacit.context import receipts
 from tacit.context.cache import Kept, TurnCache
 from tacit.context.history_window import turn_digest, turns_after
+from tacit.context.home_view import HomeView
 from tacit.context.injection_log import UNNAMED_PREFIX, InjectionLog, LastTurn
 from tacit.context.model import Receipt
 from tacit.home.layout import Home
-from tacit.home.snapshot import HomeView
 from tacit.learn.model import Said
 from tacit.sessions.policy import SessionProfile
 from tacit.topics.decision_log import GateLog

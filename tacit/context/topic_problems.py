@@ -7,11 +7,11 @@ import stat
 from collections.abc import Iterator
 from typing import TypeGuard
 
+from tacit.context.home_view import LiveHome
 from tacit.context.loaded_files import FileLoader, Listener, LoadedBlock
 from tacit.context.model import Dropped
 from tacit.diagnostics import Problem
 from tacit.home.listing import ENDINGS
-from tacit.home.snapshot import LiveHome
 from tacit.markdown import notes
 from tacit.sessions.keys import DEFAULT_AGENT
 from tacit.topics.model import Activation, Topic, TopicDecision

@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 from tacit.app import gate_factory, search_parts
 from tacit.context.compiler import ContextCompiler
+from tacit.context.home_view import LiveHome
 from tacit.context.model import Compiled, Section
 from tacit.context.request import Request
 from tacit.home.layout import CONVERSATIONS, Home
-from tacit.home.snapshot import LiveHome
 from tacit.memory import Memory
 from tacit.search.index import Index
 from tacit.search.model import Found, Scope

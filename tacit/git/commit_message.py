@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tacit.markdown.lines import scan
+from tacit.text.lines import scan
 from tacit.transcripts import escape
 
 _MAX_SUBJECT_CHARS = 72

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
 
 from tacit.home.layout import CONTEXT_FILE, CONVERSATIONS
 
@@ -12,6 +13,18 @@ from tacit.home.layout import CONTEXT_FILE, CONVERSATIONS
 INDEXED = ("knowledge", "topics", "archive", CONVERSATIONS)
 ENDINGS = (".md", ".markdown", ".txt")
 TEXT_ENDINGS = (*ENDINGS, ".jsonl", ".yaml", ".yml")  # everything that people and tacit write as text
+
+
+class Stamp(NamedTuple):
+    """Metadata of a file on disk. Equal stamps mean that the file has not changed."""
+
+    mtime_ns: int
+    size: int
+    inode: int
+
+
+def make_stamp(info: os.stat_result) -> Stamp:
+    return Stamp(info.st_mtime_ns, info.st_size, info.st_ino)
 
 
 def is_listed(path: str, endings: tuple[str, ...] = ENDINGS) -> bool:

@@ -1,4 +1,4 @@
-"""Files of an attached workspace, by path: their category, their audience, and which are excluded.
+"""Files of an attached workspace, by path: their audience, their day, and which are excluded.
 
 Such a path is `workspace/NAME/…`. The first word is not a folder: a folder of that name in a home is never
 read, so the two cannot be confused.
@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tacit.home.paths import IDENTITY
-from tacit.search.model import Audience, Category
+from tacit.privacy.audience import Audience
 
 WORKSPACE = "workspace"
 
@@ -19,16 +18,6 @@ _AUDIENCES: Mapping[str, Audience] = {
     "SOUL.md": "anyone",
     "TOOLS_COMPACT.md": "group",
     "IDENTITY.md": "group",
-}
-_MEMORY_FILES = ("MEMORY.md", "LESSONS_LEARNED.md")
-_FOLDERS: Mapping[str, Category] = {
-    "memory": "memory",
-    "journal": "journal",
-    "initiatives": "project",
-    "projects": "project",
-    "people": "person",
-    "procedures": "procedure",
-    "skills": "procedure",
 }
 _DAILY_NOTE = re.compile(r"memory/(?:[^/]+/)*(\d{4}-\d\d-\d\d)[^/]*")
 _PROJECT_FILE = re.compile(r"(?:initiatives|projects)/([^/]+)/.+")
@@ -53,17 +42,6 @@ def split_workspace_path(path: str) -> tuple[str, str]:
         return "", ""
     name, _, inside = path[len(WORKSPACE) + 1 :].partition("/")
     return name, inside
-
-
-def category_of(inside: str) -> Category:
-    if inside in IDENTITY:
-        return "identity"
-    if inside in _MEMORY_FILES:
-        return "memory"
-    if day_of(inside):
-        return "journal"
-    folder, slash, _ = inside.partition("/")
-    return _FOLDERS.get(folder, "reference") if slash else "reference"
 
 
 def audience_of(inside: str) -> Audience:

@@ -24,7 +24,7 @@ from tacit.errors import MergeConflict, StoreError
 from tacit.home import files
 from tacit.home.conflicts import NoteTree
 from tacit.home.layout import Home
-from tacit.home.listing import ENDINGS, walk
+from tacit.home.listing import ENDINGS, Stamp, walk
 from tacit.home.workspace_files import (
     WORKSPACE,
     includes_file,
@@ -34,7 +34,6 @@ from tacit.home.workspace_files import (
     split_workspace_path,
     workspace_path,
 )
-from tacit.search.model import Stamp
 
 MAX_FILE_BYTES = 1024 * 1024  # bytes of a file: a larger one is a log or a dump, not memory
 _INODE_MASK = 0xFFFFFFFF

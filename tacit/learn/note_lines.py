@@ -18,12 +18,12 @@ from tacit.git.hooks import count_lines
 from tacit.learn.contradictions import NoteEntry, find_contradicted, index_words, says_the_same
 from tacit.learn.model import Change, ChangeKind, Source, lowest
 from tacit.markdown import notes
-from tacit.markdown.lines import scan
 from tacit.markdown.sections import split_sections
 from tacit.markdown.yaml_values import format_entry
 from tacit.provenance import comment
 from tacit.provenance.comment import Provenance
 from tacit.search.documents import audience_of
+from tacit.text.lines import scan
 from tacit.text.words import fold
 
 MEMORY = "knowledge/memory/MEMORY.md"

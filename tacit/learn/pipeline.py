@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from tacit.home.categories import category_of
 from tacit.home.paths import name_key, path_problem, split_names
 from tacit.learn.contradictions import says_the_same
 from tacit.learn.extractors.extractor import Extractor
@@ -29,7 +30,6 @@ from tacit.llm.chat import ChatError, NotAsked
 from tacit.llm.structured import Ask, BadAnswer
 from tacit.privacy.delimiters import choose_delimiter, escape_turns, strip_invisible, to_one_line, wrap_fenced
 from tacit.provenance import comment
-from tacit.search.documents import category_of
 from tacit.text.sentences import MAX_SENTENCE_CHARS
 
 MAX_QUESTION_CHARS = 6_000  # characters of one question

@@ -20,8 +20,8 @@ from hashlib import sha256
 from itertools import pairwise
 
 from tacit.markdown.frontmatter import BOM
-from tacit.markdown.lines import MarkdownLine, scan
 from tacit.markdown.notes import split
+from tacit.text.lines import MarkdownLine, scan
 
 MAX_CHUNK_CHARS = 1200
 _VERSION = "c1"  # of the ids: raise it when the splitting or the hashing changes

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from tacit.markdown.lines import MarkdownLine, scan
+from tacit.text.lines import MarkdownLine, scan
 
 _MARKER_SIZE = 7  # of a marker, unless the attribute conflict-marker-size says more
 _OUTER_MARKER = re.compile(rb"^(?:\xef\xbb\xbf)?(?:<{7}|>{7})", re.MULTILINE)

@@ -15,9 +15,9 @@ from tacit.errors import StoreError
 from tacit.learn.model import Trust
 from tacit.learn.note_lines import line_count
 from tacit.markdown import notes
-from tacit.markdown.lines import MarkdownLine, scan
 from tacit.provenance import comment
 from tacit.provenance.comment import Provenance
+from tacit.text.lines import MarkdownLine, scan
 from tacit.text.words import fold
 
 _BULLET = re.compile(

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from tacit.markdown.frontmatter import parse_names
-from tacit.markdown.lines import scan
-from tacit.search.link_model import Pointer
+from tacit.text.lines import scan
 from tacit.text.words import fold
 
 _ENDING = r"\.(?:md|markdown|txt)"
@@ -33,6 +33,14 @@ _ROOTS = ("knowledge/", "topics/", "archive/", "raw/")
 _MAX_LINKS = 500  # links of one note
 _MAX_FOLDERS = 6  # folders by which a link may name a note
 _MAX_ALIASES = 50
+
+
+class Pointer(NamedTuple):
+    """A link as written in a note, not yet resolved."""
+
+    target: str  # a path of the home, or a [[name]] that any file may have
+    written: str  # as written in the note
+    line: int
 
 
 def find_links(path: str, text: str) -> tuple[Pointer, ...]:

@@ -21,9 +21,9 @@ from tacit.diagnostics import Problem
 from tacit.errors import StoreError
 from tacit.markdown import frontmatter
 from tacit.markdown.frontmatter import BOM, FieldEntry, FrontmatterFinding
-from tacit.markdown.lines import scan
 from tacit.markdown.model import Note
 from tacit.markdown.yaml_values import format_entry_lines, format_value_lines, require_key, to_plain
+from tacit.text.lines import scan
 
 _OPENING = re.compile(r"\ufeff?---[ \t]*(\r\n|\n|\r)")
 _CLOSING = re.compile(r"(?<=[\r\n])---[ \t]*(?:\r\n|\n|\r|\Z)")

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tacit.markdown.lines import scan
 from tacit.markdown.notes import split
+from tacit.text.lines import scan
 from tacit.text.words import fold
 
 _NEWLINE = re.compile(r"\r\n|\n")

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from tacit.markdown import notes
-from tacit.markdown.lines import MarkdownLine, scan
 from tacit.provenance.comment import remove_superseded
+from tacit.text.lines import MarkdownLine, scan
 
 _BLANKS = re.compile(r"\n{3,}")
 _RULES = re.compile(r"[\s|:#*_>=+-]*")

@@ -10,15 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from textwrap import dedent
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 from unicodedata import normalize
 
 from tacit.diagnostics import Problem
 from tacit.markdown import frontmatter
 from tacit.markdown.frontmatter import BOM, parse_names
 from tacit.markdown.model import Note
-from tacit.search.model import AUDIENCES, Audience
 from tacit.text.words import space_marks
+
+Audience: TypeAlias = Literal["anyone", "group", "owner"]
+AUDIENCES: tuple[Audience, ...] = get_args(Audience)  # from the widest to the narrowest
 
 NOBODY = "?"  # an agent whose name cannot be read; no real agent has this name
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from tacit.learn.model import TRUSTS, Trust
-from tacit.markdown.lines import MarkdownLine, scan
+from tacit.text.lines import MarkdownLine, scan
 
 _SOURCE = r"[^\s#,<>]+(?:#[0-9]+)?"
 _MARK = re.compile(

@@ -18,13 +18,13 @@ from pathlib import Path
 from zlib import crc32
 
 from tacit.errors import StoreError
+from tacit.home.categories import category_of
 from tacit.home.conflicts import refuse_conflict
 from tacit.home.files import Tree
 from tacit.home.jsonl import JsonlLog
 from tacit.home.layout import CONVERSATIONS, PURGED, Home
+from tacit.home.listing import Stamp, make_stamp
 from tacit.provenance.comment import message_number, source_name, transcript_path
-from tacit.search.documents import category_of
-from tacit.search.model import Stamp
 
 _ARCHIVED = "archive/conversations/"
 
@@ -82,7 +82,7 @@ def file_stamp(root: str | os.PathLike[str]) -> Stamp | None:
         info = os.lstat(Path(root, PURGED))
     except OSError:
         return None
-    return Stamp(info.st_mtime_ns, info.st_size, info.st_ino)
+    return make_stamp(info)
 
 
 def parse_purged(data: bytes) -> PurgedRecords:

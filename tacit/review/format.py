@@ -22,9 +22,9 @@ from typing import NamedTuple, get_args
 from tacit.config import Policy
 from tacit.learn.model import TRUSTS
 from tacit.markdown import notes
-from tacit.markdown.lines import scan
 from tacit.markdown.yaml_values import format_entry
 from tacit.review.model import Draft, DraftForm
+from tacit.text.lines import scan
 
 _HEADING = re.compile(r"(\S.*?\.md)(?: — (.+))?\Z")
 _NOTE_REFERENCE = re.compile(r"^(?:target: |to: |## )(\S.*?\.md\b[\"']?)", re.MULTILINE)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tacit.config import Config, Policy
+from tacit.home.categories import category_of
 from tacit.learn.model import Change, is_trusted
-from tacit.search.documents import category_of
 
 _CONDENSE_CATEGORIES = {
     "day": "journal",

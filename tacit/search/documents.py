@@ -14,16 +14,16 @@ from itertools import takewhile
 
 from tacit.diagnostics import Problem
 from tacit.home import workspace_files
-from tacit.home.paths import split_names
+from tacit.home.categories import category_of, folder_of
 from tacit.markdown import notes
 from tacit.markdown.chunker import MAX_CHUNK_CHARS, TextChunk, iterate_chunks, split_message
 from tacit.markdown.frontmatter import parse_names
 from tacit.markdown.links import find_links, list_link_names
 from tacit.markdown.model import Note
 from tacit.privacy import strip_injected
-from tacit.privacy.audience import read_agents, read_audience
+from tacit.privacy.audience import Audience, read_agents, read_audience
 from tacit.provenance import comment
-from tacit.search.model import Audience, Category, Chunk, Document
+from tacit.search.model import Chunk, Document
 from tacit.search.weights import (
     EXTRA_HEADING_CHARS,
     MAX_MERGED_CHARS,
@@ -34,17 +34,6 @@ from tacit.search.weights import (
 from tacit.transcripts import format as transcripts
 from tacit.transcripts.model import Attachment, Message, ToolCall, Transcript, Turn
 
-_FOLDERS: Mapping[str, Category] = {
-    "identity": "identity",
-    "memory": "memory",
-    "journal": "journal",
-    "projects": "project",
-    "people": "person",
-    "procedures": "procedure",
-    "reference": "reference",
-    "conversations": "conversation",
-    "topics": "topic",
-}
 _FOR_GROUPS = ("topics", "procedures", "reference")
 _DAY = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")
 
@@ -61,19 +50,6 @@ def read_document(
     if category_of(path) == "conversation":
         return _read_conversation(path, transcripts.parse(text, path), text, purged)
     return _read_note(path, text, modified, agents)
-
-
-def category_of(path: str) -> Category:
-    """The category by folder, in archive/ as well as outside it. Anything else is reference."""
-    if workspace_files.is_workspace_path(path):
-        return workspace_files.category_of(workspace_files.split_workspace_path(path)[1])
-    return _FOLDERS.get(_folder(path), "reference")
-
-
-def _folder(path: str) -> str:
-    parts = split_names(path)
-    names = parts[1:] if parts[:1] and parts[0] in ("archive", "raw", "knowledge") else parts
-    return names[0] if len(names) > 1 else ""
 
 
 def embedded_text(title: str, section: Sequence[str], speaker: str, text: str) -> str:
@@ -233,7 +209,7 @@ def audience_of(note: Note, path: str) -> tuple[Audience, tuple[Problem, ...]]:
     _, inside = workspace_files.split_workspace_path(path)
     if inside and workspace_files.is_owner_only(inside):
         return "owner", ()
-    folder = _folder(path)
+    folder = folder_of(path)
     declared, problems = read_audience(note, path)
     if folder == "memory" and declared not in (None, "owner"):
         message = f"audience is {declared!r}, but what is in knowledge/memory is the owner's alone."

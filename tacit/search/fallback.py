@@ -15,11 +15,12 @@ from datetime import datetime
 from math import log
 
 from tacit.errors import StoreError
+from tacit.home.categories import category_of
+from tacit.home.listing import Stamp
 from tacit.search.calibration import Calibration
-from tacit.search.documents import category_of
 from tacit.search.hybrid import Engine, find
 from tacit.search.index import Index, IndexTimeout
-from tacit.search.model import Found, Scope, Stamp
+from tacit.search.model import Found, Scope
 from tacit.search.query import MAX_CHARS, parse_query
 from tacit.search.updater import update_index
 from tacit.text.words import clean, find_aliases, fold, prepare_document

@@ -12,8 +12,10 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, TypeAlias
 
 from tacit.errors import TacitError
-from tacit.search.link_model import Link, Neighbour
-from tacit.search.model import EVERYTHING, Audience, Category, Chunk, Document, Scope, Scored, Stamp
+from tacit.home.categories import Category
+from tacit.home.listing import Stamp
+from tacit.privacy.audience import Audience
+from tacit.search.model import EVERYTHING, Chunk, Document, Link, Neighbour, Scope, Scored
 
 MAX_NEIGHBOURS = 60  # maximum number of chunks that `around` gives on each side
 

@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from math import inf, sqrt
 
 from tacit.search.index import Index, StoredChunk
-from tacit.search.link_model import Link, LinkSummary, Neighbour, NoteLinks
-from tacit.search.model import Scope, Why
+from tacit.search.model import Link, LinkSummary, Neighbour, NoteLinks, Scope, Why
 from tacit.search.weights import (
     MAX_CHUNKS_PER_NOTE,
     MAX_EXPANDED,

@@ -7,18 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import NamedTuple
 
 from tacit.diagnostics import Problem
-from tacit.search.link_model import Pointer
-
-Category: TypeAlias = Literal[
-    "identity", "memory", "journal", "project", "person", "procedure", "reference", "conversation", "topic"
-]
-CATEGORIES: tuple[Category, ...] = get_args(Category)
-
-Audience: TypeAlias = Literal["anyone", "group", "owner"]
-AUDIENCES: tuple[Audience, ...] = get_args(Audience)  # from the widest to the narrowest
+from tacit.home.categories import Category
+from tacit.markdown.links import Pointer
+from tacit.privacy.audience import Audience
 
 
 class Chunk(NamedTuple):
@@ -51,14 +45,6 @@ class Document(NamedTuple):
     problems: tuple[Problem, ...]
     names: tuple[str, ...] = ()  # names that a [[link]] may use, besides its path
     links: tuple[Pointer, ...] = ()  # to other files
-
-
-class Stamp(NamedTuple):
-    """Metadata of a file on disk. Equal stamps mean that the file has not changed."""
-
-    mtime_ns: int
-    size: int
-    inode: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,3 +126,45 @@ class Found:
     channels: tuple[str, ...]  # the channels that answered: lexical, vector, rerank; or scan
     degraded: tuple[str, ...] = ()  # what was not available, and why
     trace: dict[str, object] = field(default_factory=dict)  # for --explain
+
+
+class Link(NamedTuple):
+    """A resolved link: no targets if it is broken, several if its name is ambiguous."""
+
+    source: str
+    line: int
+    written: str
+    targets: tuple[str, ...]
+
+
+class Neighbour(NamedTuple):
+    """One note that another links to, or is linked from."""
+
+    path: str
+    other: str
+    forward: bool  # `path` links to `other`
+
+
+@dataclass(frozen=True, slots=True)
+class NoteLinks:
+    """The links from and to one note."""
+
+    path: str
+    to: tuple[Link, ...]
+    by: tuple[Link, ...]
+
+    @property
+    def broken(self) -> tuple[Link, ...]:
+        return tuple(link for link in self.to if not link.targets)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSummary:
+    """The links of all notes."""
+
+    notes: int
+    links: int
+    most: tuple[tuple[str, int], ...]  # notes with the number of links to each, most linked first
+    broken: tuple[Link, ...]
+    ambiguous: tuple[Link, ...]
+    orphans: tuple[str, ...]  # notes without links in either direction

@@ -19,9 +19,9 @@ from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-from tacit.markdown.lines import scan
 from tacit.text import dates, words
 from tacit.text.dates import DayRange
+from tacit.text.lines import scan
 from tacit.text.stopwords import STOPWORDS
 
 MAX_CHARS = 20_000  # that are read

@@ -22,7 +22,7 @@ from tacit.errors import Busy, StoreError
 from tacit.home import files
 from tacit.home.conflicts import NoteTree, list_unmerged_below, record_conflicts
 from tacit.home.layout import Home
-from tacit.home.listing import INDEXED, stat_listed, walk_indexed
+from tacit.home.listing import INDEXED, Stamp, make_stamp, stat_listed, walk_indexed
 from tacit.home.workspace_files import is_workspace_path
 from tacit.home.workspaces import Workspaces
 from tacit.provenance import purged as purges
@@ -39,8 +39,7 @@ from tacit.search.index import (
     StoredChunk,
 )
 from tacit.search.link_expansion import links_of_note, summarize_links
-from tacit.search.link_model import LinkSummary, NoteLinks
-from tacit.search.model import EVERYTHING, Found, Scope, Stamp
+from tacit.search.model import EVERYTHING, Found, LinkSummary, NoteLinks, Scope
 from tacit.search.models import Reranker, SearchModels
 from tacit.search.open_index import open_index, open_memory_index, quarantine_index
 from tacit.search.ripgrep import find_files_with
@@ -454,7 +453,7 @@ class Searcher:
         merging = self._unmerged_when_listed = self._list_unmerged()
         listed = purged.applied(
             {
-                path: _stamp_of(info)
+                path: make_stamp(info)
                 for path, info in walk_indexed(str(self._home.root))
                 if path not in merging
             }
@@ -467,7 +466,7 @@ class Searcher:
         adopted = self.workspaces.some([path for path in paths if is_workspace_path(path)])
         if own is None or adopted is None:
             return None
-        return {path: None if info is None else _stamp_of(info) for path, info in own.items()} | adopted
+        return {path: None if info is None else make_stamp(info) for path, info in own.items()} | adopted
 
     def _read(self, path: str) -> bytes:
         return self.workspaces.read(path) if is_workspace_path(path) else self._tree.read(path)
@@ -516,10 +515,6 @@ def _largest(until: float | None) -> int | None:
     if until is None or DEADLINE.get() is None:
         return None
     return int(max(0.0, until - time.monotonic()) * _BYTES_INDEXED_PER_S)
-
-
-def _stamp_of(info: os.stat_result) -> Stamp:
-    return Stamp(info.st_mtime_ns, info.st_size, info.st_ino)
 
 
 def _extend(paths: list[str] | None, others: list[str]) -> list[str] | None:

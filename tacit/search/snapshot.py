@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from tacit.embeddings.protocol import EmbedderError
+from tacit.home.listing import Stamp
 from tacit.provenance.purged import PurgedRecords
 from tacit.search import calibration
 from tacit.search.hybrid import Engine, find
 from tacit.search.index import ChunkLocation, StoredChunk
-from tacit.search.model import EVERYTHING, Found, Scope, Stamp
+from tacit.search.model import EVERYTHING, Found, Scope
 from tacit.search.models import SearchModels
 from tacit.search.open_index import open_memory_index
 from tacit.search.updater import embed_chunks, update_index

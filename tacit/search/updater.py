@@ -14,10 +14,11 @@ from datetime import UTC, date, datetime
 from tacit.diagnostics import Problem
 from tacit.embeddings.protocol import Embedder
 from tacit.errors import StoreError
+from tacit.home.listing import Stamp
 from tacit.markdown.notes import decode
 from tacit.search.documents import read_document
 from tacit.search.index import Index
-from tacit.search.model import Document, Stamp
+from tacit.search.model import Document
 
 _CHUNKS_PER_BATCH = 2_000  # chunks in a transaction: memory stays flat, and other writers get their turn
 _TEXTS_PER_CALL = 512  # texts per call of the embedder

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 from tacit.config import Config, Override, SessionRule
 from tacit.context.model import Notice
-from tacit.search.model import AUDIENCES, Scope
+from tacit.privacy.audience import AUDIENCES
+from tacit.search.model import Scope
 from tacit.sessions.agents import named_agents, resolve_key
 from tacit.sessions.keys import SessionKind, classify, fold_case, is_owner_on, search_scope
 

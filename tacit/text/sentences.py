@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tacit.markdown.lines import scan
+from tacit.text.lines import scan
 from tacit.text.words import is_unspaced
 
 MAX_SENTENCE_CHARS = 300  # characters of a sentence that is kept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tacit.markdown.lines import scan
+from tacit.text.lines import scan
 
 _MAX_URLS = 50
 _MAX_URL_CHARS = 1000

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from tacit.diagnostics import Problem
 from tacit.errors import TacitError
+from tacit.home.listing import Stamp
 from tacit.markdown.notes import decode
-from tacit.search.model import Stamp
 from tacit.topics.model import Topic
 from tacit.topics.parser import parse_topic as read_topic
 

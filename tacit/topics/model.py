@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
-from tacit.search.model import Audience
+from tacit.privacy.audience import Audience
 
 TriggerType: TypeAlias = Literal[
     "pattern", "glob", "keywords", "code", "language", "mention", "url", "urgency", "sentiment", "webhook",

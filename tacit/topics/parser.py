@@ -17,11 +17,11 @@ from tacit.diagnostics import Problem
 from tacit.markdown import notes
 from tacit.markdown.chunker import iterate_chunks
 from tacit.markdown.frontmatter import parse_names
-from tacit.markdown.lines import scan
 from tacit.markdown.model import Note
 from tacit.privacy.audience import read_agents
 from tacit.search.documents import audience_of, day_of, title_of
 from tacit.text.language import LANGUAGES, parse_language_code
+from tacit.text.lines import scan
 from tacit.topics.model import PRIORITIES, TRIGGER_TYPES, WAKE_MODES, ScopeName, Topic, Trigger, TriggerType
 
 _Choice = TypeVar("_Choice", bound=str)

@@ -20,8 +20,8 @@ from typing import cast
 
 from tacit.diagnostics import Problem
 from tacit.markdown import conflict_markers, notes
-from tacit.markdown.lines import MarkdownLine
 from tacit.markdown.yaml_values import format_entry
+from tacit.text.lines import MarkdownLine
 from tacit.transcripts import escape
 from tacit.transcripts.model import (
     Attachment,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tacit as product
-from tacit.search.link_model import Link
+from tacit.search.model import Link
 from tests.conftest import Tacit
 
 MARA, OSKAR = "knowledge/people/mara.md", "knowledge/people/oskar.md"

@@ -8,8 +8,9 @@ from datetime import date
 import pytest
 
 from tacit.context.ranking import RankedBlocks, RankingRules, rank
+from tacit.home.categories import Category
 from tacit.search.index import StoredChunk
-from tacit.search.model import Category, Chunk, Hit, Why
+from tacit.search.model import Chunk, Hit, Why
 
 TODAY = date(2026, 11, 2)
 RULES = RankingRules("what about the kiln", 0.12, 0.75, 7.0, TODAY)

@@ -6,8 +6,9 @@ from datetime import date
 
 import pytest
 
+from tacit.home.categories import category_of
 from tacit.home.workspace_files import day_of, includes_path, project_of, split_workspace_path, workspace_path
-from tacit.search.documents import category_of, read_document
+from tacit.search.documents import read_document
 
 TODAY = date(2026, 3, 10)
 

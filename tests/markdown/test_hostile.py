@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tacit.markdown.chunker import split_chunks
-from tacit.markdown.lines import scan
 from tacit.markdown.notes import decode, encode, find_title, parse, replace_body, set_fields
+from tacit.text.lines import scan
 from tacit.text.tokens import count
 
 HEAD = b"---\ntype: topic\n---\n"

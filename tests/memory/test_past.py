@@ -12,8 +12,8 @@ import tacit as product
 from tacit.context.model import Compiled
 from tacit.context.request import Request
 from tacit.errors import UsageError
+from tacit.home.listing import Stamp
 from tacit.memory import Memory
-from tacit.search.model import Stamp
 from tacit.topics.loader import TopicLoader
 from tests.conftest import Tacit
 from tests.memory.homes import (

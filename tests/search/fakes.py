@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tacit.embeddings.protocol import EmbedderError, scale_to_bytes
+from tacit.home.listing import Stamp
 from tacit.search.calibration import Calibration
 from tacit.search.hybrid import Engine
-from tacit.search.model import Stamp
 from tacit.search.open_index import open_memory_index
 from tacit.search.sqlite.index import SqliteIndex
 from tacit.search.updater import embed_chunks, update_index

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 import tacit as product
 from tacit.home.layout import Home
+from tacit.home.listing import Stamp
 from tacit.search.fallback import fallback_search
 from tacit.search.index import IndexUnavailable
-from tacit.search.model import EVERYTHING, Found, Scope, Stamp
+from tacit.search.model import EVERYTHING, Found, Scope
 from tacit.search.models import SearchModels
 from tacit.search.open_index import open_memory_index
 from tacit.search.searcher import Searcher

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tacit.config import Config, parse
-from tacit.search.model import AUDIENCES
+from tacit.privacy.audience import AUDIENCES
 from tacit.sessions.policy import SessionProfile, resolve_profile
 from tests.hostile import hostile
 

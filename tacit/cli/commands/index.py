@@ -13,7 +13,7 @@ from tacit.errors import UsageError
 from tacit.home.listing import INDEXED
 from tacit.memory import Memory
 from tacit.search.index import IndexStats
-from tacit.search.link_model import Link, LinkSummary, NoteLinks
+from tacit.search.model import Link, LinkSummary, NoteLinks
 from tacit.search.searcher import IndexResult, Searcher
 from tacit.search.watcher import watch_home
 from tacit.terminal import output

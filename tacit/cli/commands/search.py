@@ -10,7 +10,9 @@ from pathlib import Path
 
 from tacit.client import connect
 from tacit.errors import UsageError
-from tacit.search.model import AUDIENCES, CATEGORIES, Found, Hit, Scope, Why
+from tacit.home.categories import CATEGORIES
+from tacit.privacy.audience import AUDIENCES
+from tacit.search.model import Found, Hit, Scope, Why
 from tacit.terminal import output
 from tacit.terminal.arguments import add_home_option, add_json_option, text_or_stdin, utf8_argument
 from tacit.topics.model import Event

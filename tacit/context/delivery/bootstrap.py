@@ -45,10 +45,9 @@ from tacit.home.conflicts import NoteTree, find_conflict
 from tacit.home.layout import Home
 from tacit.markdown import notes
 from tacit.markdown.strip import is_text, strip_note
-from tacit.privacy.audience import has_audience, read_agents
+from tacit.privacy.audience import Audience, has_audience, read_agents
 from tacit.privacy.redaction import clean
 from tacit.search.documents import audience_of
-from tacit.search.model import Audience
 from tacit.sessions.agents import find_excluded_agent
 from tacit.sessions.policy import SessionProfile
 from tacit.text import tokens

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from tacit.diagnostics import Problem
 from tacit.hosts.openclaw.lessons import iter_items
-from tacit.markdown.lines import MarkdownLine, scan
 from tacit.markdown.sections import split_sections
 from tacit.text import tokens
+from tacit.text.lines import MarkdownLine, scan
 from tacit.text.words import fold
 
 MAX_TOKENS = 300

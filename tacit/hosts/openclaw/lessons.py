@@ -13,8 +13,8 @@ from hashlib import sha256
 from typing import Literal, NamedTuple
 
 from tacit.learn.window_extract import find_statements
-from tacit.markdown.lines import MarkdownLine, scan
 from tacit.markdown.sections import split_sections
+from tacit.text.lines import MarkdownLine, scan
 from tacit.text.words import fold, is_unspaced
 
 Kind = Literal["agents", "lessons", "memory", "daily"]

@@ -25,10 +25,10 @@ from tacit.hosts.openclaw.wisdom_section import (
     soul_problems,
 )
 from tacit.llm.chat import Chat, ChatError
-from tacit.markdown.lines import scan
 from tacit.markdown.sections import Section, find_sections, replace_section, split_sections
 from tacit.review.reviewer_notes import add_reviewer_notes
 from tacit.text import tokens
+from tacit.text.lines import scan
 from tacit.text.sentences import split_sentences
 from tacit.text.stem import stems
 from tacit.text.words import fold

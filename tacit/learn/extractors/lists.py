@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tacit.markdown.lines import scan
+from tacit.text.lines import scan
 
 _ITEM = re.compile(r" {0,8}(?:(?P<number>[0-9]{1,3})[.)]|[-*+•])\s+(?:\[[ xX]\]\s+)?(?P<text>\S.*)")
 _RULE = re.compile(r"[\s|:-]+\Z")

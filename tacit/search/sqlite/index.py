@@ -33,8 +33,10 @@ from typing import Any
 import apsw
 
 from tacit.deadline import is_over
+from tacit.home.listing import Stamp
 from tacit.home.workspace_files import project_of, split_workspace_path
 from tacit.markdown.links import link_target
+from tacit.privacy.audience import AUDIENCES
 from tacit.search.documents import embedded_text
 from tacit.search.index import (
     MAX_NEIGHBOURS,
@@ -45,8 +47,7 @@ from tacit.search.index import (
     IndexUnavailable,
     StoredChunk,
 )
-from tacit.search.link_model import Link, Neighbour
-from tacit.search.model import AUDIENCES, EVERYTHING, Chunk, Document, Scope, Scored, Stamp
+from tacit.search.model import EVERYTHING, Chunk, Document, Link, Neighbour, Scope, Scored
 from tacit.search.query import Term, match_expression
 from tacit.search.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES, TOKENIZER
 from tacit.search.weights import COLUMN_WEIGHTS, MIN_RESCORED, RESCORED_DIVISOR

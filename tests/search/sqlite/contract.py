@@ -15,9 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tacit.home.categories import CATEGORIES
+from tacit.home.listing import Stamp
+from tacit.privacy.audience import AUDIENCES
 from tacit.search.index import MAX_NEIGHBOURS, Index, IndexUnavailable
-from tacit.search.link_model import Link, Neighbour
-from tacit.search.model import AUDIENCES, CATEGORIES, EVERYTHING, Chunk, Document, Scope, Scored, Stamp
+from tacit.search.model import EVERYTHING, Chunk, Document, Link, Neighbour, Scope, Scored
 from tacit.search.query import parse_query
 from tests.hostile import SHAPES, hostile
 from tests.search.sqlite.samples import (

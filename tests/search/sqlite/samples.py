@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
+from tacit.home.listing import Stamp
+from tacit.markdown.links import Pointer
 from tacit.search.documents import embedded_text
 from tacit.search.index import Index
-from tacit.search.link_model import Pointer
-from tacit.search.model import EVERYTHING, Chunk, Document, Scope, Scored, Stamp
+from tacit.search.model import EVERYTHING, Chunk, Document, Scope, Scored
 from tacit.search.query import parse_query
 
 STAMP = Stamp(1_760_000_000_000_000_000, 100, 7)

@@ -13,9 +13,10 @@ from typing import Any
 import apsw
 import pytest
 
+from tacit.home.listing import Stamp
 from tacit.search.calibration import Calibration
 from tacit.search.hybrid import Engine, find
-from tacit.search.model import EVERYTHING, Scope, Scored, Stamp
+from tacit.search.model import EVERYTHING, Scope, Scored
 from tacit.search.open_index import open_index, open_memory_index
 from tacit.search.sqlite import index as sqlite
 from tacit.search.sqlite.index import SqliteIndex

@@ -12,11 +12,20 @@ from tacit.git.repository import Git
 from tacit.home import files
 from tacit.home.conflicts import find_markers, list_unmerged_below
 from tacit.home.layout import Home
-from tacit.home.listing import ENDINGS, INDEXED, is_listed, list_projects, name_folders, walk
+from tacit.home.listing import (
+    ENDINGS,
+    INDEXED,
+    Stamp,
+    is_listed,
+    list_projects,
+    make_stamp,
+    name_folders,
+    walk,
+)
 from tacit.home.workspaces import Workspaces
 from tacit.provenance.purged import PurgedRecords
 from tacit.search.index import ChunkLocation, StoredChunk
-from tacit.search.model import Found, Scope, Stamp
+from tacit.search.model import Found, Scope
 from tacit.topics.loader import TopicLoader
 
 if TYPE_CHECKING:
@@ -104,7 +113,7 @@ class LiveHome:
     def refresh(self) -> None:
         """Check which topics have changed."""
         listed = {
-            path: Stamp(info.st_mtime_ns, info.st_size, info.st_ino)
+            path: make_stamp(info)
             for path, info in walk(self._root, "topics", ENDINGS)
             if path not in list_unmerged_below(self._root)
         }

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from tacit.markdown.lines import MarkdownLine, scan
+from tacit.text.lines import MarkdownLine, scan
 
 
 def kinds(text: str) -> list[str]:
