@@ -63,6 +63,19 @@ def test_links_between_the_docs_lead_somewhere() -> None:
     assert [f"{page.name} -> {target}" for page, target in local if not (page.parent / target).exists()] == []
 
 
+def test_every_file_that_a_page_names_exists() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]
+    for page in pages:
+        for name in re.findall(r"`((?:tests|tools|bench|tacit)/[\w/-]+\.\w+)", page.read_text()):
+            assert (ROOT / name).is_file(), f"{page.name}: {name}"
+
+
+def test_the_glossary_is_short_and_explains_each_word_once() -> None:
+    words = re.findall(r"^\| \*\*(.+?)\*\* \|", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
+    assert 40 < len(words) <= 60
+    assert words == sorted(set(words), key=str.casefold)
+
+
 def test_requirements_name_tests_that_exist() -> None:
     text = (ROOT / "docs" / "requirements.md").read_text()
     named = set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text))
