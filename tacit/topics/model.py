@@ -8,12 +8,6 @@ from typing import Literal, TypeAlias, get_args
 
 from tacit.privacy.audience import Audience
 
-TriggerType: TypeAlias = Literal[
-    "pattern", "glob", "keywords", "code", "language", "mention", "url", "urgency", "sentiment", "webhook",
-    "cron",
-]  # fmt: skip
-TRIGGER_TYPES: tuple[TriggerType, ...] = get_args(TriggerType)
-
 Side: TypeAlias = Literal["input", "output"]  # of the user, of the agent
 ScopeName: TypeAlias = Literal["input", "output", "both"]
 WakeMode: TypeAlias = Literal["auto", "gated", "manual"]
@@ -26,7 +20,7 @@ PRIORITIES: tuple[Priority, ...] = get_args(Priority)  # from the lowest to the 
 class Trigger:
     """One trigger of a topic. Which fields count depends on the type."""
 
-    type: TriggerType
+    type: str  # a name in topics.triggers.TRIGGER_TYPES
     match: str = ""  # pattern: a regular expression; glob: over the paths in tool calls; url: a glob
     scope: ScopeName = "input"
     words: tuple[str, ...] = ()  # keywords, languages, names, moods; programming languages for code
@@ -83,7 +77,7 @@ class Match:
     """A trigger that matched, and the text it matched."""
 
     topic: str
-    type: TriggerType
+    type: str
     text: str  # a few words: the part of the message, or the rule
     hint: str = ""
 

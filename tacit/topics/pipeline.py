@@ -29,6 +29,7 @@ from tacit.topics.model_gate import GatedActivator, GateQuestion
 from tacit.topics.patterns import PatternMatcher
 from tacit.topics.policy import Verdict, decide
 from tacit.topics.similarity import SimilarityScorer
+from tacit.topics.triggers import TRIGGER_TYPES, SentimentTrigger
 
 _MIN_MOOD = 0.5  # minimum agreement of the message with the mood of a trigger
 _MIN_LOGGED_SCORE = 0.3  # minimum score to log a topic that stays inactive for lack of a trigger
@@ -88,7 +89,7 @@ class WatcherPipeline:
             topics = {name: topics[name] for name in topics if name in matches or name in woken}
         scores = self._scorer.measure(stimulus.text, topics)
         matches |= {
-            name: (*matches.get(name, ()), Match(name, "sentiment", "the mood of the message"))
+            name: (*matches.get(name, ()), Match(name, SentimentTrigger.name, "the mood of the message"))
             for name, topic in topics.items()
             if _asks_for_mood(topic) and scores[name].channels.get("mood", 0.0) >= _MIN_MOOD
         }
@@ -196,7 +197,7 @@ class _TopicCandidate:
     def verdict(self, woken: Collection[str]) -> Verdict:
         if self.topic.name in woken:
             return Verdict("activate", "asked", "asked for by name")
-        event = any(match.type in ("webhook", "cron") for match in self.matches)
+        event = any(TRIGGER_TYPES[match.type].is_event for match in self.matches)
         return decide(self.topic, bool(self.matches), self.score, self.threshold, event=event)
 
     def decision(
@@ -225,7 +226,9 @@ def _group_by_topic(matches: Iterable[Match]) -> dict[str, tuple[Match, ...]]:
 
 
 def _asks_for_mood(topic: Topic) -> bool:
-    return any(trigger.type == "sentiment" and trigger.scope != "output" for trigger in topic.triggers)
+    return any(
+        trigger.type == SentimentTrigger.name and trigger.scope != "output" for trigger in topic.triggers
+    )
 
 
 def _can_correct(topic: Topic) -> bool:

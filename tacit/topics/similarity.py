@@ -18,7 +18,6 @@ have each everyday word, and none of which has any other.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -30,10 +29,10 @@ from zlib import crc32
 from tacit.text import words
 from tacit.text.sentiment import measure_mood, score_agreement
 from tacit.text.stem import EVERYDAY_FORMS, split_words, stem_token
-from tacit.topics.model import Similarity, Topic, Trigger
+from tacit.topics.model import Similarity, Topic
+from tacit.topics.triggers import TRIGGER_TYPES, SentimentTrigger
 
 MAX_CHARS = 20_000  # characters of a message or a topic that count
-MAX_PATTERN_CHARS = 1_000
 MAX_FEATURES = 5_000
 _IMAGINARY_TEXTS = 20
 _HEAD_WEIGHT, _ABOUT_WEIGHT, _BODY_WEIGHT = (
@@ -223,7 +222,7 @@ class _Texts(NamedTuple):
 
 
 def _topic_texts(topic: Topic) -> _Texts:
-    triggers = (word for trigger in topic.triggers for word in _trigger_words(trigger))
+    triggers = (word for trigger in topic.triggers for word in TRIGGER_TYPES[trigger.type].words(trigger))
     head = "\n".join((topic.name, topic.title, *topic.keywords, *triggers))
     return _Texts(head[:MAX_CHARS], topic.description[:MAX_CHARS], topic.body[:MAX_CHARS])
 
@@ -246,35 +245,8 @@ def _make_profile(texts: _Texts) -> _Profile:
     return _Profile(counts, frozenset(head - EVERYDAY_FORMS), sketch, filled, sum(counts.values()))
 
 
-_BOTH_CASES = re.compile(r"\[(\w)\w\]")  # [Pp]ull
-_CLASS = re.compile(r"\\[pP]\{[^}]*\}|\\[a-zA-Z]|\[(?:[^\]\\]|\\.)*\][?*+]?|\(\?(?:P?<\w*>|[a-zA-Z-]*[:)])")
-_ENDINGS = re.compile(r"(\w+)\(([\w|]+)\)\??")
-_OPTIONAL = re.compile(r"[\w-]\?")
-_SYNTAX = re.compile(r"\{\d*,?\d*\}|[.^$*+?{}()|\[\]\\]")
-_ADDRESS = re.compile(r"\b(?:https?|www|com|org|net|html?)\b")
-
-
-def _trigger_words(trigger: Trigger) -> Iterator[str]:
-    """The words that a trigger matches."""
-    if trigger.type == "pattern":
-        pattern = _CLASS.sub(" ", _BOTH_CASES.sub(r"\1", trigger.match[:MAX_PATTERN_CHARS]))
-        pattern = _ENDINGS.sub(_expand_endings, pattern)
-        yield _SYNTAX.sub(" ", _OPTIONAL.sub("", pattern))
-    elif trigger.type == "url":
-        yield _ADDRESS.sub(" ", trigger.match)
-    elif trigger.type in ("keywords", "mention", "code"):
-        yield from trigger.words
-    elif trigger.type == "webhook":
-        yield f"{trigger.source} {trigger.event}"
-
-
-def _expand_endings(matched: re.Match[str]) -> str:
-    """Expand `deploy(ing|ed)?` to the words that it matches."""
-    return " ".join((matched[1], *(matched[1] + ending for ending in matched[2].split("|"))))
-
-
 def _mood_triggers(topic: Topic) -> tuple[str, ...]:
-    word_lists = (trigger.words for trigger in topic.triggers if trigger.type == "sentiment")
+    word_lists = (trigger.words for trigger in topic.triggers if trigger.type == SentimentTrigger.name)
     return tuple(word for moods in word_lists for word in moods)
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from tacit.diagnostics import Problem
 from tacit.topics.model import Topic, Trigger
 from tacit.topics.parser import MAX_TRIGGERS, parse_topic
+from tacit.topics.triggers import TRIGGER_TYPES
 from tests.hostile import hostile
 
 BODY = "# Review\n\n## Instructions\n\n1. Read the change first.\n2. Then speak.\n"
@@ -283,3 +285,8 @@ def test_no_value_whatsoever_breaks_the_reader(fields: dict[str, object]) -> Non
 @given(hostile)
 def test_no_text_whatsoever_breaks_the_reader(text: str) -> None:
     parse_topic("topics/x.md", text)
+
+
+def test_the_documentation_shows_every_type_of_trigger() -> None:
+    documented = (Path(__file__).parents[2] / "docs/topics.md").read_text()
+    assert [name for name in TRIGGER_TYPES if f"\n  - type: {name} " not in documented] == []

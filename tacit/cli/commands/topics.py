@@ -47,6 +47,7 @@ from tacit.topics.schedules import (
     to_json,
 )
 from tacit.topics.similarity import SimilarityScorer
+from tacit.topics.triggers import TRIGGER_TYPES
 
 _MAX_DESCRIPTION_CHARS = 200
 _MAX_TRIGGER_CHARS = 40
@@ -554,14 +555,8 @@ def _describe_triggers(topic: Topic) -> str:
 
 
 def _describe_trigger(trigger: Trigger) -> str:
-    text = {
-        "pattern": f'pattern "{clip(one_line(trigger.match), _MAX_TRIGGER_CHARS)}"',
-        "webhook": f"webhook {trigger.source}/{trigger.event or '*'}",
-        "cron": f"cron {trigger.schedule}",
-    }.get(trigger.type) or f"{trigger.type} {trigger.match} {', '.join(trigger.words[:3])}"
-    rest = f" and {len(trigger.words) - 3} more" if len(trigger.words) > 3 else ""
     side = "" if trigger.scope == "input" else f" ({trigger.scope})"
-    return one_line(text) + rest + side
+    return one_line(TRIGGER_TYPES[trigger.type].describe(trigger)) + side
 
 
 _ACTIONS = {
