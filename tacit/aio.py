@@ -1,4 +1,4 @@
-"""Memory for async agents: a thin layer that runs each call in a thread.
+"""Memory for async agents: the methods of Memory and Session, each run in a thread.
 
     async with tacit.aio.open("~/agent") as memory:
         print((await memory.turn("How hot do we fire?")).text)
@@ -20,25 +20,25 @@ import contextvars
 import os
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from functools import partial
+from functools import partial, update_wrapper
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 from weakref import WeakSet
 
 from tacit.app import open_home
 from tacit.context.model import Compiled
 from tacit.errors import SessionError, UsageError
-from tacit.home.categories import Category
-from tacit.markdown.model import Remembered
 from tacit.memory import Memory, Worked
-from tacit.search.model import EVERYTHING, Found, Hit, Scope
 from tacit.transcripts.capture import Session
 from tacit.transcripts.model import Sealed
 
+P = ParamSpec("P")
 T = TypeVar("T")
+Owner = TypeVar("Owner")
+Owner_co = TypeVar("Owner_co", covariant=True)
 
 _DEFAULT_THREADS = 4
 
@@ -55,11 +55,29 @@ async def _run_in_thread(pool: ThreadPoolExecutor, call: Callable[[], T]) -> T:
     return await asyncio.get_running_loop().run_in_executor(pool, partial(context.run, call))
 
 
+class _ThreadRunner(Protocol[Owner_co]):
+    async def _run(self, call: Callable[[Owner_co], T]) -> T:
+        """Run the call in a thread with the object that has the methods."""
+
+
+def _in_thread(
+    method: Callable[Concatenate[Owner, P], T],
+) -> Callable[Concatenate[_ThreadRunner[Owner], P], Coroutine[Any, Any, T]]:
+    """The async twin of a method: the same name, arguments, types and docstring."""
+
+    async def call(self: _ThreadRunner[Owner], /, *arguments: P.args, **named: P.kwargs) -> T:
+        result: T = await self._run(lambda owner: getattr(owner, method.__name__)(*arguments, **named))
+        return result
+
+    update_wrapper(call, method)
+    return call
+
+
 class AsyncMemory:
     """One home."""
 
-    def __init__(self, opened: Callable[[], Memory], threads: int = _DEFAULT_THREADS) -> None:
-        self._open_memory = opened
+    def __init__(self, open_memory: Callable[[], Memory], threads: int = _DEFAULT_THREADS) -> None:
+        self._open_memory = open_memory
         self._memory: Memory | None = None
         self._opening = threading.Lock()
         self._turn_pool = ThreadPoolExecutor(threads, thread_name_prefix="tacit-turn")
@@ -76,43 +94,23 @@ class AsyncMemory:
 
     async def turn(self, message: str, **asked: Any) -> Compiled:
         """Like Memory.turn, with the same arguments."""
-        return await self._run_timed(asked, lambda memory, arguments: memory.turn(message, **arguments))
+        return await self._run_turn(asked, lambda memory, arguments: memory.turn(message, **arguments))
 
     async def inject(self, message: str, **asked: Any) -> Compiled:
         """Like Memory.inject: only what the host lacks for this turn; empty if it lacks nothing."""
-        return await self._run_timed(asked, lambda memory, arguments: memory.inject(message, **arguments))
+        return await self._run_turn(asked, lambda memory, arguments: memory.inject(message, **arguments))
 
     async def bootstrap(
         self, session_key: str, files: object, workspace: str | None = None, **asked: Any
     ) -> list[dict[str, Any]] | None:
-        return await self._run_turn(lambda memory: memory.bootstrap(session_key, files, workspace, **asked))
-
-    async def search(
-        self,
-        query: str,
-        *,
-        limit: int = 10,
-        category: Category | None = None,
-        session_key: str | None = None,
-    ) -> list[Hit]:
-        return await self._run(
-            lambda memory: memory.search(query, limit=limit, category=category, session_key=session_key)
+        return await self._run_as_turn(
+            lambda memory: memory.bootstrap(session_key, files, workspace, **asked)
         )
 
-    async def find(self, query: str, scope: Scope = EVERYTHING, limit: int = 10) -> Found:
-        return await self._run(lambda memory: memory.find(query, scope, limit))
-
-    async def remember(
-        self,
-        text: str,
-        to: str = "journal",
-        *,
-        session_key: str | None = "agent:main:main",
-        shared: bool = False,
-    ) -> Remembered:
-        return await self._run(
-            lambda memory: memory.remember(text, to, session_key=session_key, shared=shared)
-        )
+    search = _in_thread(Memory.search)
+    find = _in_thread(Memory.find)
+    remember = _in_thread(Memory.remember)
+    commit = _in_thread(Memory.commit)
 
     def session(self, *arguments: Any, **named: Any) -> AsyncSession:
         """Like Memory.session. It begins when it is entered, or with the first message."""
@@ -123,9 +121,6 @@ class AsyncMemory:
 
     async def work(self) -> Worked:
         return await self._run(lambda memory: memory.work())
-
-    async def commit(self) -> Worked:
-        return await self._run(lambda memory: memory.commit())
 
     async def close(self) -> None:
         """Wait for running calls. Open sessions stay open, so that they can be continued."""
@@ -138,7 +133,7 @@ class AsyncMemory:
         for pool in (self._turn_pool, self._general_pool):
             pool.shutdown()
         with self._opening:
-            if self._memory is not None and "searcher" in self._memory.__dict__:
+            if self._memory is not None and "searcher" in self._memory.services.__dict__:
                 self._memory.searcher.close()
 
     async def __aenter__(self) -> Self:
@@ -157,7 +152,7 @@ class AsyncMemory:
         self._require_open()
         return await _run_in_thread(self._general_pool, lambda: call(self._get_memory()))
 
-    async def _run_timed(
+    async def _run_turn(
         self, arguments: dict[str, Any], call: Callable[[Memory, dict[str, Any]], Compiled]
     ) -> Compiled:
         self._require_open()
@@ -172,7 +167,7 @@ class AsyncMemory:
 
         return await _run_in_thread(self._turn_pool, run)
 
-    async def _run_turn(self, call: Callable[[Memory], T]) -> T:
+    async def _run_as_turn(self, call: Callable[[Memory], T]) -> T:
         self._require_open()
         return await _run_in_thread(self._turn_pool, lambda: call(self._get_memory()))
 
@@ -193,7 +188,7 @@ def _with_time_left(arguments: dict[str, Any], began: float, waited: float, usua
 
 
 class AsyncSession:
-    """One conversation. Leaving the block seals the transcript, even if the block raised."""
+    """One conversation. Leaving the block finalizes the transcript, even if the block raised."""
 
     def __init__(self, begin: Callable[[], Session]) -> None:
         self._begin_session = begin
@@ -210,27 +205,15 @@ class AsyncSession:
     def path(self) -> str | None:
         return self._session.path if self._session else None
 
-    async def message(
-        self, role: str, text: str, at: datetime | None = None, speaker: str | None = None
-    ) -> int:
-        return await self._run(lambda session: session.message(role, text, at, speaker))
-
-    async def tool(self, name: str, summary: str, result: str = "", at: datetime | None = None) -> int:
-        return await self._run(lambda session: session.tool(name, summary, result, at))
-
-    async def knowledge(self, action: str, path: str, summary: str = "", at: datetime | None = None) -> int:
-        return await self._run(lambda session: session.knowledge(action, path, summary, at))
-
-    async def attachment(self, path: str, role: str = "user", at: datetime | None = None) -> int:
-        return await self._run(lambda session: session.attachment(path, role, at))
+    message = _in_thread(Session.message)
+    tool = _in_thread(Session.tool)
+    knowledge = _in_thread(Session.knowledge)
+    attachment = _in_thread(Session.attachment)
+    detach = _in_thread(Session.detach)
 
     async def end(self, at: datetime | None = None, **named: Any) -> Sealed | None:
-        """Seal and commit. None if there are no messages."""
+        """Finalize the transcript and commit it. None if there are no messages."""
         return await self._run(lambda session: session.end(at, **named))
-
-    async def detach(self) -> None:
-        """Close without sealing, so that another process can continue the session."""
-        await self._run(lambda session: session.detach())
 
     def let_go(self) -> None:
         """Wait for running calls and close everything. Not for the thread of an event loop."""

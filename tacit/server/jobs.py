@@ -316,7 +316,7 @@ class JobRunner:
         if not is_same:
             self._follow_trouble = _FIRST_SCAN_PENDING
             self._follower_restart.set()
-        if "searcher" in old.__dict__:
+        if "searcher" in old.services.__dict__:
             old.searcher.close()
         self._on_config_change(config)
         self._log.say("info", "config_reloaded", waits=" ".join(self._settings_awaiting_restart()))
