@@ -41,7 +41,6 @@ UPWARD: set[tuple[str, str]] = {
     ("condense", "memory"),
     ("rebuild", "memory"),
     ("rebuild", "app"),
-    ("rebuild", "evaluation"),
     ("erase", "memory"),
     ("read_note", "memory"),
     ("memory", "maintenance"),

@@ -8,14 +8,17 @@ right, and recall the share of expected items that were found.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tacit.errors import UsageError
+from tacit.home.layout import CONVERSATIONS
+from tacit.home.listing import walk
 from tacit.learn.extractors.extractor import Extractor
 from tacit.learn.model import Change, Heard, Known
 from tacit.learn.pipeline import learn
+from tacit.memory import Memory
 from tacit.text.words import fold
 
 
@@ -133,3 +136,19 @@ def _read_item(entry: Sequence[Any], is_wanted: bool) -> KeyItem:
     if not words:
         raise ValueError
     return KeyItem(tuple(map(int, turns)), words, is_wanted)
+
+
+def attributed_conversations(memory: Memory) -> Iterator[Heard]:
+    """Oldest first. Nothing counts as injected: the notes of today were made from these conversations."""
+    for path in sorted(path for path, _ in walk(str(memory.home.root), CONVERSATIONS)):
+        conversation = memory.services.attribution.attribute(path, given=())
+        if conversation is not None:
+            yield conversation
+
+
+def pair_with_names(heard: Iterable[Heard], names: Collection[str]) -> Iterator[tuple[str, Heard]]:
+    """Pair each conversation with its name: the session's id, or the end of its file name."""
+    for conversation in heard:
+        stem = conversation.transcript.rpartition("/")[2].removesuffix(".md")
+        fitting = (name for name in names if name == conversation.session_id or stem.endswith(f"-{name}"))
+        yield next(fitting, stem), conversation

@@ -1,25 +1,13 @@
-"""Compare two versions of the notes: size, model cost, recall of the prompts compiled from them, and diff.
-
-Each version is laid out as a home of its own and measured with the settings of the home, so that only the
-notes differ. The home itself is not touched.
-"""
+"""Compare two versions of the notes: size, model cost, and diff. Nothing is changed."""
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from os import environ
-from pathlib import Path
 from typing import NamedTuple
 
-from tacit.app import create_memory, ledger_of
+from tacit.app import ledger_of
 from tacit.errors import UsageError
-from tacit.evaluation.budgets import Measurement, ProgressCallback, measure_home
-from tacit.evaluation.searchable import Searchable
-from tacit.evaluation.sets import EvalQuestion, EvidencePlace
-from tacit.git.work_trees import check_out
-from tacit.home.layout import CONVERSATIONS, Home
 from tacit.llm.ledger import RETENTION_DAYS, Call, SpendTotal, sum_calls
 from tacit.llm.prices import find_price
 from tacit.llm.recording import read_recordings
@@ -30,11 +18,6 @@ from tacit.provenance.generated_lines import find_generated
 from tacit.rebuild.store import Rebuild, list_rebuilds
 from tacit.text import tokens
 
-_EXCLUDED: dict[Searchable, tuple[str, ...]] = {
-    "knowledge": (CONVERSATIONS, "drafts", "attachments"),
-    "transcripts": ("knowledge", "drafts", "attachments"),
-    "both": ("drafts", "attachments"),
-}
 _TASKS = ("extract", "condense", "prune")
 
 
@@ -112,36 +95,3 @@ def _read_notes(memory: Memory, commit: str) -> Iterator[tuple[str, str]]:
     for path, blob in tree.items():
         if path.endswith(".md") and blob.name in data:
             yield path, notes.decode(data[blob.name])
-
-
-def measure_recall(
-    memory: Memory,
-    side: NotesVersion,
-    searchable: Searchable,
-    questions: Sequence[EvalQuestion],
-    budgets: Sequence[int],
-    tick: ProgressCallback,
-) -> list[Measurement]:
-    """Measure the prompts compiled from this version."""
-    # On the same disk as the home, so that transcripts need not be copied.
-    with tempfile.TemporaryDirectory(prefix="compare-", dir=memory.home.private) as folder:
-        root = Path(folder) / "home"
-        root.mkdir()
-        check_out(memory.git, side.commit, root, _EXCLUDED[searchable])
-        config = replace(memory.config, workspaces=())
-        isolated = create_memory(Home(root), config, memory.moment)
-        try:
-            return list(measure_home(isolated, questions, budgets, tick))
-        finally:
-            isolated.searcher.close()
-
-
-def match_by_quotes(questions: Iterable[EvalQuestion]) -> list[EvalQuestion]:
-    """Match evidence by quote in any note, because rebuilt notes may have other names."""
-    return [
-        replace(
-            question,
-            gold=tuple(tuple(EvidencePlace("", place.quote) for place in places) for places in question.gold),
-        )
-        for question in questions
-    ]

@@ -7,8 +7,8 @@
 
 The first three are the same for all hits of a query and say whether the home has an answer at all; the last
 makes relevance fall with rank. The constants are fitted by `tacit eval --calibrate` on questions with and
-without an answer, one set per model, and stored in calibrations.json. evaluation/calibrate.py says what 0.12
-and 0.75 mean.
+without an answer, one set per model, and stored in calibrations.json. evaluation/calibration.py says what
+0.12 and 0.75 mean.
 """
 
 from __future__ import annotations

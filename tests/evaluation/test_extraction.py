@@ -12,13 +12,15 @@ from tacit.errors import UsageError
 from tacit.evaluation.extraction import (
     AnswerKey,
     ExtractionScore,
+    attributed_conversations,
+    pair_with_names,
     read_key,
     score_conversation,
     score_extractors,
 )
-from tacit.evaluation.hearings import attributed_conversations, pair_with_names
-from tacit.evaluation.sampled import build_sample_home
-from tacit.evaluation.searchable import measure_searchable, read_answers
+from tacit.evaluation.homes import build_sample_home
+from tacit.evaluation.prompt_quality import measure_searchable
+from tacit.evaluation.questions import read_answers
 from tacit.learn.entities import load_known_names
 from tacit.learn.extractors.decisions import EXTRACTOR
 from tacit.learn.extractors.registry import BUILT_IN

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import pytest
 
 from tacit.app import load_config, search_parts, zone_of
-from tacit.evaluation.sets import EvalQuestion, read_questions
+from tacit.evaluation.questions import EvalQuestion, read_questions
 from tacit.home.layout import Home
 from tacit.memory import Memory
 from tacit.search.model import Found

@@ -25,9 +25,9 @@ from tacit.cli.commands.why import print_receipt
 from tacit.condense.service import CondenseResult
 from tacit.context.model import Compiled
 from tacit.errors import UsageError
-from tacit.evaluation.budgets import summarize
-from tacit.evaluation.sampled import SAMPLE_SETTINGS, keep_turn, open_session, play_conversation
-from tacit.evaluation.searchable import read_answers
+from tacit.evaluation.homes import SAMPLE_SETTINGS, open_session, play_conversation, record_turn
+from tacit.evaluation.prompt_quality import measure_commit, summarize
+from tacit.evaluation.questions import read_answers
 from tacit.git.commit_message import short_name
 from tacit.home import files
 from tacit.home.layout import Home
@@ -37,7 +37,7 @@ from tacit.markdown import notes
 from tacit.markdown.yaml_values import format_entry
 from tacit.memory import Memory
 from tacit.provenance import comment
-from tacit.rebuild.comparison import NotesVersion, find_version, measure_recall, measure_size
+from tacit.rebuild.comparison import NotesVersion, find_version, measure_size
 from tacit.rebuild.merge import merge_rebuild
 from tacit.rebuild.options import setup_from_options
 from tacit.rebuild.service import rebuild
@@ -167,7 +167,7 @@ def _live_conversation(memory: Memory, conversation: Conversation, clock: StoryC
     session = open_session(memory, conversation)
     for turn in conversation.turns:
         clock.moment = turn.at
-        number = keep_turn(session, turn)
+        number = record_turn(session, turn)
         output.say(f"   {number}  {turn.at:%H:%M}  {_format_turn(turn)}")
     *earlier, last_turn = conversation.turns
     history = [(turn.role, turn.text) if turn.role else _tool_message(turn) for turn in earlier]
@@ -450,7 +450,9 @@ def _recall_by_budget(
     text = (resources("tacit.sample") / "questions.yaml").read_text(encoding="utf-8")
     questions = read_answers(yaml.safe_load(text), "questions.yaml")
     summaries = [
-        summarize(measure_recall(memory, side, "knowledge", questions, _BUDGETS, _silent), _BUDGETS, 1.0)
+        summarize(
+            measure_commit(memory, side.commit, "knowledge", questions, _BUDGETS, _silent), _BUDGETS, 1.0
+        )
         for side in (main, new)
     ]
     for budget in _BUDGETS:

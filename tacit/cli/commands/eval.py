@@ -39,25 +39,32 @@ from pathlib import Path
 from tacit import sample
 from tacit.app import open_home
 from tacit.errors import UsageError
-from tacit.evaluation.budgets import (
+from tacit.evaluation.calibration import fit_constants
+from tacit.evaluation.extraction import (
+    AnswerKey,
+    ExtractionScore,
+    attributed_conversations,
+    pair_with_names,
+    read_key,
+    score_extractors,
+)
+from tacit.evaluation.homes import sample_home
+from tacit.evaluation.prompt_quality import (
+    DEFAULT_BUDGET,
     PROMPT_METHODS,
+    SEARCHABLE,
     BudgetStats,
     Measurement,
     PromptMethod,
     Summary,
     measure_home,
+    measure_searchable,
     measure_set,
 )
-from tacit.evaluation.budgets import summarize as summarize_prompts
-from tacit.evaluation.calibrate import fit_constants
-from tacit.evaluation.extraction import AnswerKey, ExtractionScore, read_key, score_extractors
-from tacit.evaluation.hearings import attributed_conversations, pair_with_names
-from tacit.evaluation.prompts import DEFAULT_BUDGET
-from tacit.evaluation.run import QuestionHits, ask_home, ask_set
-from tacit.evaluation.run import summarize as summarize_hits
-from tacit.evaluation.sampled import sample_home
-from tacit.evaluation.searchable import SEARCHABLE, measure_searchable, read_answers
-from tacit.evaluation.sets import EvalQuestion, read_questions, read_set
+from tacit.evaluation.prompt_quality import summarize as summarize_prompts
+from tacit.evaluation.questions import EvalQuestion, read_answers, read_questions, read_set
+from tacit.evaluation.search_quality import QuestionHits, ask_home, ask_set
+from tacit.evaluation.search_quality import summarize as summarize_hits
 from tacit.learn.entities import load_known_names
 from tacit.learn.extractors.registry import BUILT_IN
 from tacit.memory import Memory

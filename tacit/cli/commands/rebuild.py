@@ -9,9 +9,9 @@ from pathlib import Path
 from tacit.app import open_home
 from tacit.config import Config
 from tacit.errors import UsageError
-from tacit.evaluation.budgets import ProgressCallback, summarize
-from tacit.evaluation.searchable import Searchable, read_answers
-from tacit.evaluation.sets import EvalQuestion, read_questions
+from tacit.evaluation.prompt_quality import Searchable, measure_commit, offset_tick, summarize
+from tacit.evaluation.questions import EvalQuestion, match_by_quotes, read_answers, read_questions
+from tacit.evaluation.search_quality import ProgressCallback
 from tacit.llm.ledger import SpendTotal
 from tacit.memory import Memory
 from tacit.rebuild.comparison import (
@@ -20,8 +20,6 @@ from tacit.rebuild.comparison import (
     NotesVersion,
     diff_notes,
     find_version,
-    match_by_quotes,
-    measure_recall,
     measure_size,
     sum_spending,
 )
@@ -247,17 +245,13 @@ def _measure_recalls(
         recall: dict[str, Mapping[int, float | None]] = {}
         for way in ways:
             offset = (len(recalls) * len(ways) + len(recall)) * len(questions)
-            measured = measure_recall(
-                memory, side, way, questions, budgets, _offset_tick(tick, offset, total)
+            measured = measure_commit(
+                memory, side.commit, way, questions, budgets, offset_tick(tick, offset, total)
             )
             compiled = summarize(measured, budgets, 1.0).ways["compiled"]
             recall[way] = {budget: metrics.recall for budget, metrics in compiled.items()}
         recalls.append(recall)
     return recalls
-
-
-def _offset_tick(tick: ProgressCallback, offset: int, total: int) -> ProgressCallback:
-    return lambda done, _: tick(offset + done, total)
 
 
 def _side_json(side: NotesVersion, size: NotesSize, spent: SpendTotal, recall: Recall) -> dict[str, object]:

@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import exp, log
 
-from tacit.evaluation.measures import percentile
-from tacit.evaluation.run import QuestionHits
+from tacit.evaluation.search_quality import QuestionHits, percentile
 from tacit.search.calibration import mean_and_spread
 from tacit.search.weights import GATE_RELEVANCE, STRONG_RELEVANCE
 

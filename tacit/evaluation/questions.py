@@ -1,4 +1,4 @@
-"""Question sets and their parsers.
+"""Questions with the evidence that answers them, and the files that they are read from.
 
 A public set is a folder with docs.jsonl (one message per line: id, collection, session, seq, speaker, date,
 text) and queries.jsonl (id, collection, text, category, gold: ids of messages, gold_sessions). A collection
@@ -9,8 +9,8 @@ places that say the same under "also".
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -82,6 +82,40 @@ def read_set(folder: Path, every: int = 1, categories: Sequence[str] = ()) -> li
 
 def read_questions(file: Path) -> list[EvalQuestion]:
     return list(_read_lines(file, ("text",), _read_own_question))
+
+
+def match_by_quotes(questions: Iterable[EvalQuestion]) -> list[EvalQuestion]:
+    """Match evidence by quote in any note, because rebuilt notes may have other names."""
+    return [
+        replace(
+            question,
+            gold=tuple(tuple(EvidencePlace("", place.quote) for place in places) for places in question.gold),
+        )
+        for question in questions
+    ]
+
+
+def read_answers(data: object, where: str) -> list[EvalQuestion]:
+    """Parse questions from YAML: `- {question: …, answer: [PHRASE, EITHER|OR]}`."""
+    try:
+        return [_read_answer(str(number), entry) for number, entry in enumerate(_require_list(data), 1)]
+    except (TypeError, KeyError, AttributeError):
+        raise UsageError(
+            f"{where} is no list of questions. Write - {{question: …, answer: [PHRASE…]}}."
+        ) from None
+
+
+def _require_list(data: object) -> list[Any]:
+    if not isinstance(data, list):
+        raise TypeError
+    return data
+
+
+def _read_answer(number: str, entry: Any) -> EvalQuestion:
+    gold = tuple(
+        tuple(EvidencePlace("", phrase) for phrase in str(either).split("|")) for either in entry["answer"]
+    )
+    return EvalQuestion(number, str(entry["question"]), "", gold)
 
 
 def _read_own_question(line: Mapping[str, Any]) -> EvalQuestion:

@@ -1,17 +1,18 @@
-"""Asks every question of a set, and summarizes the results."""
+"""How well search finds what it should: ranks of the evidence, and the means over all questions."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import log2
 
 from tacit.evaluation.homes import MessagesByPlace, temporary_home
-from tacit.evaluation.measures import means, measure_ranking, percentile, share_found
-from tacit.evaluation.sets import EvalQuestion, EvidencePlace, QuestionSet
+from tacit.evaluation.questions import EvalQuestion, EvidencePlace, QuestionSet
 from tacit.memory import Memory
 from tacit.search.model import Found, Hit
 
+RECALL_DEPTHS = (5, 10, 20)
 _MAX_HITS = 60  # chunks, of which long messages have several
 
 
@@ -126,3 +127,34 @@ def summarize(asked: Sequence[QuestionHits], strong: float) -> dict[str, float]:
         result["false strong"] = sum(answer.best >= strong for answer in unanswered) / len(unanswered)
     times = [answer.milliseconds for answer in asked]
     return result | {"p50 ms": percentile(times, 0.5), "p95 ms": percentile(times, 0.95)}
+
+
+def measure_ranking(ranks: Sequence[int | None]) -> dict[str, float]:
+    """`ranks`: for each expected item its first rank, from 0; None: not found."""
+    total = len(ranks)
+    found_ranks = sorted(rank for rank in ranks if rank is not None)
+    measures = {f"R@{depth}": sum(rank < depth for rank in found_ranks) / total for depth in RECALL_DEPTHS}
+    measures["MRR"] = 1 / (1 + found_ranks[0]) if found_ranks else 0.0
+    best = sum(1 / log2(place + 2) for place in range(min(total, 10)))
+    measures["nDCG@10"] = sum(1 / log2(rank + 2) for rank in found_ranks if rank < 10) / best
+    return measures
+
+
+def share_found(wanted: Collection[str], ranking: Iterable[str], depth: int) -> float:
+    """The share of the expected items that are among the first `depth` distinct ones."""
+    top = list(dict.fromkeys(ranking))[:depth]
+    return sum(item in top for item in wanted) / len(wanted)
+
+
+def means(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {
+        name: sum(values) / len(values)
+        for name in names
+        if (values := [row[name] for row in rows if name in row])
+    }
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0

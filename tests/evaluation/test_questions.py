@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tacit.errors import UsageError
-from tacit.evaluation.sets import EvidencePlace, read_questions, read_set
+from tacit.evaluation.questions import EvidencePlace, read_questions, read_set
 from tests.evaluation.tiny import messages, questions, write, write_lines
 
 

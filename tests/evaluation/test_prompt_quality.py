@@ -12,28 +12,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit as product
-from tacit.evaluation.budgets import (
-    PROMPT_METHODS,
-    Measurement,
-    PromptMethod,
-    is_in_prompt,
-    is_partly_in_prompt,
-    measure_home,
-    measure_set,
-    summarize,
-)
 from tacit.evaluation.homes import build_home, temporary_home
-from tacit.evaluation.prompts import (
+from tacit.evaluation.prompt_quality import (
+    PROMPT_METHODS,
     EvalCompiler,
+    Measurement,
     PromptEvidence,
     PromptLine,
+    PromptMethod,
     collapse_space,
     evidence_of_lines,
+    is_in_prompt,
+    is_partly_in_prompt,
     list_messages,
+    measure_home,
+    measure_set,
     pack_lines,
     rank_chunks,
+    summarize,
 )
-from tacit.evaluation.sets import EvalQuestion, EvidencePlace, read_set
+from tacit.evaluation.questions import EvalQuestion, EvidencePlace, read_set
 from tacit.memory import Memory
 from tacit.search.model import EVERYTHING
 from tacit.search.open_index import open_index
