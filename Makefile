@@ -30,7 +30,7 @@ bench: $(READY)
 
 docs: $(READY)
 	@$(BIN)/python -m tacit.cli.reference > docs/cli.md
-	@$(BIN)/python -m tacit.cli.snippets docs/snippets
+	@$(BIN)/python -m tacit.skills docs/snippets
 	@$(BIN)/python -m tools.architecture > docs/architecture.md
 
 # Exact versions with hashes and no address, for every supported Python.

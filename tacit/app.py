@@ -29,8 +29,6 @@ from tacit.memory import Memory
 from tacit.search.models import Reranker, SearchModels
 
 if TYPE_CHECKING:
-    from tacit.hosts.openclaw.wisdom import Vectors
-    from tacit.hosts.openclaw.workspace import AgentWorkspace
     from tacit.llm.chat import Chat
     from tacit.llm.ledger import Ledger, LedgerMeter
     from tacit.llm.recording import Recording
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
 # Set for programs that tacit itself starts: their conversations are neither kept nor learned from.
 WORKER_VARIABLE = "TACIT_WORKER"
 EMBED_TASK = "embed"  # a task name in the ledger
-_OPENCLAW_WORKSPACE = "~/.openclaw/workspace"  # of OpenClaw's first agent
 
 
 def utc_now() -> datetime:
@@ -232,48 +229,6 @@ def zone_of(config: Config) -> tzinfo | None:
     from zoneinfo import ZoneInfo  # loaded only if a zone is configured
 
     return ZoneInfo(config.timezone)
-
-
-def open_workspace(home: str | os.PathLike[str] | None = None, given: str | None = None) -> AgentWorkspace:
-    """The folder of an agent: the one given, else that of the config, else OpenClaw's own."""
-    from tacit.hosts.openclaw.workspace import AgentWorkspace
-
-    owner = find_home(None if home is None else os.fspath(home), os.environ).require()
-    config = load_config(owner).config
-    zone = zone_of(config)
-
-    def vectors() -> Vectors | None:
-        with suppress(EmbedderError):  # without vectors, words are compared
-            embedder = search_parts(config, owner).embedder()
-            return None if embedder is None else embedder.documents
-        return None
-
-    return AgentWorkspace(
-        _workspace_root(config, given),
-        config,
-        now=lambda: utc_now().astimezone(zone),
-        vectors=vectors,
-        wisdom_chat=lambda: chat_for(config, "wisdom", owner),
-        soul_chat=lambda: chat_for(config, "identity", owner),
-    )
-
-
-def _workspace_root(config: Config, given: str | None) -> Path:
-    if given is None and len(config.workspaces) > 1:
-        raise UsageError(
-            "Which workspace? Name one with --workspace: "
-            f"{', '.join(workspace.path for workspace in config.workspaces)}."
-        )
-    name = given or next((workspace.path for workspace in config.workspaces), _OPENCLAW_WORKSPACE)
-    root = Path(os.path.abspath(os.path.expanduser(name)))
-    if root.is_dir():
-        return root
-    if given is None and not config.workspaces:
-        raise UsageError(
-            f"There is no workspace: {root} is not there, and workspaces in {CONFIG} names none. "
-            "Name one with --workspace DIR."
-        )
-    raise UsageError(f"There is no folder {root}. Name another one with --workspace DIR.")
 
 
 # ---------------------------------------------------------------- models

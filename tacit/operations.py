@@ -13,7 +13,6 @@ from datetime import date, datetime
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from tacit.client.hook_events import NotUnderstood, find_text
 from tacit.client.relay import TEXT_FIELDS, normalize_fields
 from tacit.context import receipts
 from tacit.context.model import Receipt
@@ -21,7 +20,8 @@ from tacit.context.receipt_codec import as_dict, describe_receipt
 from tacit.context.request import Request
 from tacit.errors import UsageError
 from tacit.home.categories import CATEGORIES
-from tacit.hosts import host_of
+from tacit.hosts.hooks.hook_events import NotUnderstood, find_text
+from tacit.hosts.registry import find_translation
 from tacit.memory import Memory
 from tacit.privacy.audience import AUDIENCES
 from tacit.read_note import MAX_LINES
@@ -106,7 +106,7 @@ def dry_run(served: OperationContext, body: Body) -> Json:
 def bootstrap(served: OperationContext, body: Body) -> Json:
     """`files`: the host's own list. The answer has a new one, or null if the host sent none. `message`: what
     the user wrote, if the host loads its files for each turn."""
-    host, body = host_of(body), _normalize_host(body)
+    host, body = find_translation(body), _normalize_host(body)
     caller = _read_caller(body)
     result = served.memory.bootstrapped(
         caller.session_key,
@@ -135,7 +135,7 @@ def bootstrap(served: OperationContext, body: Body) -> Json:
 
 def _normalize_host(body: Body) -> Body:
     """Translate the fields of a known host into ours."""
-    host = host_of(body)
+    host = find_translation(body)
     return body if host is None else host.turn(body)
 
 
@@ -272,7 +272,7 @@ def renew_session(served: OperationContext, body: Body) -> Json:
 
 def event(served: OperationContext, body: Body) -> Json:
     """Run the operations that an event of a host stands for."""
-    host = host_of(body)
+    host = find_translation(body)
     if host is None:
         raise _field_error("host", "the name of a host")
     # An end that comes twice, directly and from the spool, must not end a session that began in between.
@@ -304,7 +304,7 @@ def read(served: OperationContext, body: Body) -> Json:
 def remember(served: OperationContext, body: Body) -> Json:
     """Remember one line. If the request names no caller, the owner asks. `holds_slot`: the host says that we
     are its memory plugin. `shared`: others may read it; only the owner can say so, never a host."""
-    is_host, body = host_of(body) is not None, _normalize_host(body)
+    is_host, body = find_translation(body) is not None, _normalize_host(body)
     profile = _profile_of(served, _read_caller(body))
     text, to, holds_slot = _read_text(body, "text"), _read_text(body, "to"), body.get("holds_slot") is True
     by_owner = not _names_caller(body) and not is_host

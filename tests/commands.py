@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from tacit.cli.commands import COMMANDS
+from tacit.cli.commands import load_commands
 from tacit.cli.dispatch import parser_for
 
 
@@ -22,7 +22,7 @@ def fault(command: str) -> str:
     _, name, *words = shlex.split(command)
     if name == "--version" or name.isupper():
         return ""
-    if name not in COMMANDS:
+    if name not in load_commands():
         return f"there is no tacit {name}"
     parser = parser_for(name)
     while (below := _below(parser)) and words and not words[0].isupper():

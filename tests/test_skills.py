@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tacit import skills
-from tacit.cli import snippets
 from tacit.cli.dispatch import parser_for
 from tacit.config.schema import DEFAULTS, SESSION_TYPES
 from tacit.markdown import notes
@@ -23,7 +22,7 @@ from tests.conftest import Tacit
 ROOT = Path(__file__).parent.parent
 PLUGIN = ROOT / "integrations" / "openclaw"
 CARDS = {card.name: card for card in skills.load_cards()}
-TEXTS = {**{name: card.text for name, card in CARDS.items()}, **snippets.pages()}
+TEXTS = {**{name: card.text for name, card in CARDS.items()}, **skills.render_pages()}
 TOOLS = json.loads((PLUGIN / "openclaw.plugin.json").read_text())["contracts"]["tools"]
 
 
@@ -58,7 +57,7 @@ def test_cards_name_the_tools_of_the_plugin_and_all_of_them() -> None:
 
 
 def test_snippets_name_no_tool_that_only_the_plugin_has() -> None:
-    assert not [name for name in snippets.HOSTS if "tacit_" in snippets.snippet(name)]
+    assert not [name for name in skills.SNIPPETS if "tacit_" in skills.render_snippet(name)]
 
 
 def test_marks_on_the_card_are_those_of_a_turn() -> None:
@@ -82,23 +81,23 @@ def test_a_card_has_the_head_that_hosts_read_and_is_short(card: SkillCard) -> No
 
 
 def test_the_snippets_are_what_make_docs_writes(tmp_path: Path) -> None:
-    snippets.main(tmp_path)
+    skills.main(tmp_path)
     made = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     there = {file.name: file.read_bytes() for file in (ROOT / "docs/snippets").iterdir()}
     assert made == there, "run: make docs"
 
 
-@pytest.mark.parametrize("name", snippets.HOSTS)
+@pytest.mark.parametrize("name", skills.SNIPPETS)
 def test_a_snippet_is_short_and_its_page_tells_how_short(name: str) -> None:
-    page, text = snippets.page(name), snippets.snippet(name)
+    page, text = skills.render_page(name), skills.render_snippet(name)
     assert f"```markdown\n{text}```" in page
     assert f" {count(text)} tokens." in page
-    assert count(text) <= snippets.MAX_TOKENS
+    assert count(text) <= skills.MAX_SNIPPET_TOKENS
     assert "Made by `make docs`" in page.splitlines()[0]
 
 
 def test_the_snippet_for_openclaw_names_each_type_of_session_that_is_not_the_owners() -> None:
-    text = snippets.snippet("openclaw")
+    text = skills.render_snippet("openclaw")
     for name in SESSION_TYPES:
         audience = getattr(DEFAULTS.sessions, name).audience
         line = next((one for one in text.splitlines() if name.replace("_", " ") in one), "")
@@ -118,5 +117,5 @@ def test_cli_skills_copies_cards_and_leaves_one_that_somebody_changed(tacit: Tac
 
 
 def test_cli_skills_prints_a_snippet_as_it_is_pasted(tacit: Tacit) -> None:
-    assert tacit("skills", "--snippet", "codex").stdout == snippets.snippet("codex")
+    assert tacit("skills", "--snippet", "codex").stdout == skills.render_snippet("codex")
     assert [one["name"] for one in json.loads(tacit("skills", "--json").stdout)] == list(CARDS)

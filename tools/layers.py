@@ -1,11 +1,14 @@
-"""The layers of the package, from bottom to top. A package imports only from packages that come before it."""
+"""The layers of the package, from bottom to top. A package imports only from packages that come before it.
+
+A module that stands lower than the rest of its package is listed by itself.
+"""
 
 from __future__ import annotations
 
 LAYERS = {
     "values and pure functions": (
-        *("version", "errors", "diagnostics", "deadline", "clock", "config", "text", "markdown"),
-        *("circuit_breaker", "json_http", "privacy"),
+        *("version", "errors", "diagnostics", "deadline", "clock", "hosts.base", "hosts.registry"),
+        *("config", "text", "markdown", "circuit_breaker", "json_http", "privacy"),
     ),
     "files, git, models, search": (
         *("daemon_socket", "home", "git", "llm", "embeddings", "sample", "skills", "transcripts"),

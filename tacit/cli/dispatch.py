@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from tacit.cli.commands import COMMANDS
+from tacit.cli.commands import load_commands
 from tacit.errors import GitError, TacitError, UsageError
 from tacit.terminal.arguments import utf8_argument
 from tacit.terminal.output import warn
@@ -28,7 +28,7 @@ def dispatch(argv: list[str]) -> int:
     if not rest:
         return _report_usage("which command? See: tacit --help")
     name, *arguments = rest
-    if name not in COMMANDS:
+    if name not in load_commands():
         return _report_usage(f"{name!r} is not a command.{_suggest(name)} See: tacit --help")
     parser = parser_for(name)
     try:
@@ -42,7 +42,7 @@ def dispatch(argv: list[str]) -> int:
 
 def load_command(name: str) -> tuple[AddArguments, Run, str]:
     """Import a command: the function that adds its arguments, the one that runs it, and its help text."""
-    module, function = import_module(COMMANDS[name][0]), name.replace("-", "_")
+    module, function = import_module(load_commands()[name][0]), name.replace("-", "_")
     if hasattr(module, "run"):
         return module.arguments, module.run, (module.__doc__ or "").strip()
     run: Run = getattr(module, f"run_{function}")
@@ -143,5 +143,5 @@ def _report_usage(message: str) -> int:
 def _suggest(name: str) -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches(name, COMMANDS, n=1)
+    close = get_close_matches(name, load_commands(), n=1)
     return f" Did you mean {close[0]!r}?" if close else ""

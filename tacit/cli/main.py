@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from tacit.cli.commands import COMMANDS
+from tacit.cli.commands import load_commands
 from tacit.terminal import CANNOT_WRITE, drop_output
 from tacit.version import VERSION
 
@@ -54,8 +54,9 @@ def main(argv: list[str]) -> int:
 
 
 def overview() -> str:
-    width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {about}" for name, (_, about) in COMMANDS.items()]
+    commands = load_commands()
+    width = max(map(len, commands))
+    lines = [f"  {name:<{width}}  {about}" for name, (_, about) in commands.items()]
     return "\n".join(
         [
             "tacit: memory and context for AI agents, kept in files you own",

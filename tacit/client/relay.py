@@ -15,8 +15,8 @@ import os
 import time
 from _json import encode_basestring_ascii, make_scanner
 
-from tacit.client import hook_events
 from tacit.daemon_socket import Unreachable, send_request, socket_path
+from tacit.hosts.hooks import hook_events
 
 TYPE_CHECKING = False  # as in typing, which would cost more than the rest of this module
 if TYPE_CHECKING:

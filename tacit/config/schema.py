@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
+from tacit.hosts.registry import load_hosts
+
 
 class Override(NamedTuple):
     """One of sessions.rules: for sessions that meet all conditions, these settings replace those of their
@@ -632,73 +634,6 @@ class SessionSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenClawSettings:
-    soul_approvers: tuple[str, ...] = field(
-        default=(),
-        metadata=_rule(
-            "name",
-            "Your names, as you give them to --by: who may approve drafts of SOUL.md and of everything else.",
-            many=True,
-        ),
-    )
-    wisdom_approvers: tuple[str, ...] = field(
-        default=(), metadata=_rule("name", "Who may also approve the wisdom section.", many=True)
-    )
-    tools_approvers: tuple[str, ...] = field(
-        default=(), metadata=_rule("name", "Who may also approve TOOLS_COMPACT.md.", many=True)
-    )
-    soul_max_tokens: int = field(
-        default=250,
-        metadata=_rule(
-            "whole",
-            "Most tokens of SOUL.md, which every session loads; above four fifths it is warned.",
-            low=100,
-            high=100_000,
-        ),
-    )
-    hold_hours: int = field(
-        default=48,
-        metadata=_rule(
-            "whole",
-            "Hours that a phase of a migration is watched before the next; 0 does not wait.",
-            low=0,
-            high=8760,
-        ),
-    )
-    memory_prompts: tuple[str, ...] = field(
-        default=(),
-        metadata=_rule(
-            "name", "Questions of yours that MEMORY.md answers, for AC-3 of `phase check`.", many=True
-        ),
-    )
-    topic_prompts: tuple[str, ...] = field(
-        default=(),
-        metadata=_rule(
-            "name", "Requests in a topic that need what is not loaded there, for AC-9.", many=True
-        ),
-    )
-    wisdom_model: str | None = field(
-        default=None,
-        metadata=_rule(
-            "model",
-            "Model that words the wisdom section; null takes sentences from the lessons and calls no model.",
-            nullable=True,
-            reaches=True,
-            example=("wisdom_model: http://127.0.0.1:11434/v1#qwen3.5:35b",),
-        ),
-    )
-    soul_model: str | None = field(
-        default=None,
-        metadata=_rule(
-            "model",
-            "Model that shortens SOUL.md, never one on this machine; null leaves sentences out instead.",
-            nullable=True,
-            reaches=True,
-        ),
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class ModelSettings:
     """Limits for calls of models. The models themselves are set beside their work: lifecycle.model and so on.
     Without one of those no model is asked."""
@@ -744,6 +679,9 @@ class ModelSettings:
     )
 
 
+HOST_SECTIONS = {host.name: host.load(host.settings).SETTINGS for host in load_hosts() if host.settings}
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     timezone: str = field(
@@ -763,7 +701,7 @@ class Config:
             "Folders of agents whose files are read in place, beside the home's own.",
             many=True,
             reaches=True,
-            example=("workspaces: [~/.openclaw/workspace, {path: ~/shop, agent: shop, name: shop}]",),
+            example=("workspaces: [~/assistant, {path: ~/shop, agent: shop, name: shop}]",),
         ),
     )
     context_compiler: ContextCompilerSettings = ContextCompilerSettings()
@@ -777,7 +715,10 @@ class Config:
     inject: InjectSettings = InjectSettings()
     serve: ServeSettings = ServeSettings()
     sessions: SessionSettings = SessionSettings()
-    openclaw: OpenClawSettings = OpenClawSettings()
+    # The section of each host, from the host's own module.
+    for _name, _defaults in HOST_SECTIONS.items():
+        __annotations__[_name], locals()[_name] = type(_defaults), _defaults
+    del _name, _defaults
     models: ModelSettings = ModelSettings()
 
 
@@ -796,7 +737,8 @@ def _walk(section: Any, prefix: str) -> Iterator[ConfigKey]:
         if is_dataclass(value):
             yield from _walk(value, name + ".")
         else:
-            yield ConfigKey(name, part.metadata["rule"], value)
+            rule = part.metadata["rule"]  # a mapping if it is a host's, which imports nothing from here
+            yield ConfigKey(name, rule if isinstance(rule, Rule) else Rule(**rule), value)
 
 
 CONDITIONS: Mapping[str, Rule] = {

@@ -48,7 +48,7 @@ def _convert_workspace(key: ConfigKey, node: Node, where: str, environ: Mapping[
         parts[part] = _convert_part(part, value, where, environ)
     if "path" not in parts:
         message = f"a group in {key.name!r} has no path."
-        raise ConfigError(where, node.line, message, "Add the folder, such as path: ~/.openclaw/workspace.")
+        raise ConfigError(where, node.line, message, "Add the folder, such as path: ~/assistant.")
     return Workspace(**parts)
 
 

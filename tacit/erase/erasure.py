@@ -17,6 +17,7 @@ from tacit.erase.spellings import PLACEHOLDER_WORD
 from tacit.home import files
 from tacit.home.init import FOLDERS
 from tacit.home.layout import CONVERSATIONS, NOTE_FILES, REVIEWED
+from tacit.hosts.registry import HOSTS
 from tacit.markdown import notes
 from tacit.provenance.generated_lines import ARCHIVED_CONVERSATIONS
 
@@ -45,8 +46,8 @@ _INTERNAL_PATHS = re.compile(
     r"\.git(?:/(?:branches|description|hooks|info|lfs|modules|objects(?:/(?:info|pack))?|rr-cache|shallow"
     r"|tacit-trust|worktrees))?"
     r"|\.tacit(?:/(?:README|breakers|changed|context|daemon|due|forget-|gate|git-busy|index|ledger|lifecycle|lock"
-    r"|machine|memory\.db|openclaw|proposals|rebuilds|receipts|records|runs|senders|sessions|spool|strays-found"
-    r"|touched|trusted)[^/]*)?"
+    r"|machine|memory\.db|proposals|rebuilds|receipts|records|runs|senders|sessions|spool|strays-found"
+    rf"|touched|trusted|{'|'.join(HOSTS)})[^/]*)?"
 )
 
 

@@ -14,6 +14,7 @@ from ipaddress import ip_address
 from typing import Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
+from tacit.hosts.registry import load_hosts
 from tacit.llm.chat import ChatError
 
 Tier = Literal["small", "local", "cloud"]
@@ -39,9 +40,11 @@ TASKS: Mapping[str, Task] = {
     "extract": Task(("lifecycle.extract_model", "lifecycle.model"), "small", "notes from a conversation"),
     "condense": Task(("lifecycle.condense_model", "lifecycle.model"), "small", "summaries and rollups"),
     "prune": Task(("lifecycle.condense_model", "lifecycle.model"), "small", "a shorter MEMORY.md"),
-    "wisdom": Task(("openclaw.wisdom_model",), "local", "the wisdom section"),
-    # An agent's identity takes better judgment than a local model has.
-    "identity": Task(("openclaw.soul_model",), "cloud", "a shorter SOUL.md"),
+    **{
+        task.name: Task((task.setting,), task.tier, task.about)
+        for host in load_hosts()
+        for task in host.model_tasks
+    },
 }
 EMBED = "embed"  # counted like a task; search.embedding_model has its own rules
 

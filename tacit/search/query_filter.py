@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, NamedTuple, TypeAlias
 
+from tacit.hosts.registry import HOSTS
 from tacit.search import query_filter_words
 from tacit.search.query import parse_query
 from tacit.text.stopwords import STOPWORDS
@@ -112,7 +113,7 @@ def _without_words(message: str) -> FilterResult:
 
 _HEARTBEAT = re.compile(
     r"""
-      \A\W* (?:openclaw\ )? heartbeat (?:\ (?:poll|check|wake|tick|run))? \W*\Z
+      \A\W* (?:HOST\ )? heartbeat (?:\ (?:poll|check|wake|tick|run))? \W*\Z
     | \A\W* heartbeat_ok \b
     | \A\W* heartbeat \s? [.:!\]] (?! [^?]* \?)
     | (?: ^ | [.:\]]\ ) [ \t>*\#\[`]{0,8} (?:please\ )? (?:read|check|lies|lis|lee) \ (?:the\ )?
@@ -124,7 +125,7 @@ _HEARTBEAT = re.compile(
       \b (?: reply | respond | answer | antworte ) \b [^.\n]{0,30} \b heartbeat_ok \b
     | \b after \ completing \ all \ due \ tasks,\ reply \b
     | \b use \ heartbeat_respond \ to \ report \b
-    """,
+    """.replace("HOST", "|".join(HOSTS)),
     re.VERBOSE | re.MULTILINE,
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")

@@ -161,7 +161,8 @@ def _check_key(kind: SessionKind) -> Notice | None:
         return Notice(
             "main-thread",
             "This is a thread of the main session, and its key does not tell who writes in it: only what "
-            "anyone may see is given. Let the host keep senders apart (OpenClaw: session.dmScope).",
+            "anyone may see is given. Let the host keep senders apart (its setting session.dmScope, "
+            "if it has one).",
         )
     if kind.type == "fallback":
         advice = f" If it is yours alone, add {kind.form} to sessions.main_keys."
@@ -219,7 +220,8 @@ def _past_stranger_notice() -> Notice:
         "not-owner",
         "Somebody who is not in owners wrote in this session before, and the host does not say who writes "
         "now, so only what anyone may see is given. If it was you, add that id to owners in "
-        "memory-config.yaml; else let the host keep senders apart (OpenClaw: session.dmScope).",
+        "memory-config.yaml; else let the host keep senders apart (its setting session.dmScope, if it has "
+        "one).",
     )
 
 
@@ -227,8 +229,8 @@ def _several_senders_notice() -> Notice:
     return Notice(
         "several-senders",
         "Several senders have written in this session, so it is nobody's: only what anyone may see is given. "
-        "Name your own ids in owners in memory-config.yaml, or let the host keep senders apart (OpenClaw: "
-        "session.dmScope).",
+        "Name your own ids in owners in memory-config.yaml, or let the host keep senders apart (its "
+        "setting session.dmScope, if it has one).",
     )
 
 

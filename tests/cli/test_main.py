@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tacit.cli.commands import COMMANDS, status
+from tacit.cli.commands import load_commands, status
 from tacit.cli.dispatch import load_command
 from tacit.cli.main import main
 from tacit.errors import DiskError, GitError, HomeError, UsageError
@@ -31,7 +31,7 @@ def test_version(tacit: Tacit, flag: str) -> None:
 def test_help_names_every_command(tacit: Tacit, flag: str) -> None:
     ran = tacit(flag)
     assert ran.code == 0
-    for name, (_, about) in COMMANDS.items():
+    for name, (_, about) in load_commands().items():
         assert f"  {name}" in ran.stdout
         assert about in ran.stdout
     assert "Exit codes: 0 ok, 1 problem found, 2 usage, 3 bug." in ran.stdout
@@ -43,7 +43,7 @@ def test_without_a_command_help_is_shown_and_the_exit_code_says_usage(tacit: Tac
     assert ran.stdout == tacit("--help").stdout
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", load_commands())
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert main([name, "--help"]) == 0
     assert capsys.readouterr().out.startswith(f"usage: tacit {name}")
@@ -182,7 +182,7 @@ def test_a_command_is_imported_only_when_it_is_called() -> None:
 
 
 def test_every_command_has_arguments_a_function_that_runs_it_and_a_help_text() -> None:
-    for name in COMMANDS:
+    for name in load_commands():
         add_arguments, run, text = load_command(name)
         assert callable(add_arguments)
         assert callable(run)

@@ -210,11 +210,11 @@ def test_a_hook_that_somebody_changed_is_left_where_it_is(place: Place) -> None:
     changed.write_text("export default () => {};\n")
     ran = place("uninstall", "--yes")
     assert ran.code == 0
-    assert "is not as tacit made it, so it was left" in ran.stderr
+    assert "was edited, so it was left" in ran.stderr
     assert changed.read_text() == "export default () => {};\n"
 
 
-def test_nobody_is_asked_where_nobody_is(place: Place) -> None:
+def test_without_a_terminal_nothing_is_asked(place: Place) -> None:
     _installed_hooks(place)
     ran = place("uninstall")
-    assert (ran.code, ran.stderr) == (2, "tacit: Nobody is there to ask. Say --yes.\n")
+    assert (ran.code, ran.stderr) == (2, "tacit: There is no terminal to ask on. Add --yes.\n")

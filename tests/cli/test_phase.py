@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tacit.app import open_home, open_workspace
+from tacit.app import open_home
 from tacit.hosts.openclaw import phase_steps, phases
 from tacit.hosts.openclaw.drafts import compact_tools, draft_wisdom, shorten_soul
 from tacit.hosts.openclaw.phases import Migration
-from tacit.hosts.openclaw.workspace import ARTEFACTS, approve_draft, promote_draft
+from tacit.hosts.openclaw.workspace import ARTEFACTS, approve_draft, open_workspace, promote_draft
 from tests.conftest import Ran, Tacit
 from tests.e2e import grown
 

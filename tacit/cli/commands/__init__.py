@@ -1,4 +1,4 @@
-"""Every command: what it is for, and the module that has it.
+"""Every command: the module that has it, and what it is for. Hosts add commands of their own.
 
 The module of one command has `arguments(parser)` and `run(options)`, and its docstring is the help text. In a
 module with several commands they are `NAME_arguments` and `run_NAME`, whose docstring is the help text.
@@ -6,7 +6,9 @@ module with several commands they are `NAME_arguments` and `run_NAME`, whose doc
 
 from __future__ import annotations
 
-COMMANDS = {
+from importlib import import_module
+
+_COMMANDS = {
     "init": ("tacit.cli.commands.home", "make a home, or complete and repair one"),
     "demo": ("tacit.cli.commands.demo", "show a sample home at work"),
     "capture": ("tacit.cli.commands.capture", "keep a conversation from the command line"),
@@ -22,10 +24,6 @@ COMMANDS = {
     "topics": ("tacit.cli.commands.topics", "topics: list them, try a message on them, see which are due"),
     "index": ("tacit.cli.commands.index", "bring the index up to date, or watch the files"),
     "gate": ("tacit.cli.commands.gate", "why topics activated or did not; mark, report, tune"),
-    "openclaw": (
-        "tacit.cli.openclaw",
-        "install, check, measure and remove tacit in OpenClaw; propose shorter files",
-    ),
     "eval": ("tacit.cli.commands.eval", "measure how well search finds what it should"),
     "serve": (
         "tacit.cli.commands.serve",
@@ -36,7 +34,7 @@ COMMANDS = {
         "tacit.cli.commands.why",
         "what a session key means, which rule applies and what it may see",
     ),
-    "skills": ("tacit.cli.skills", "cards and snippets that tell agents how to use memory"),
+    "skills": ("tacit.cli.commands.skills", "cards and snippets that tell agents how to use memory"),
     "forget": (
         "tacit.cli.commands.forget",
         "remove a text, a session or an origin from files, index and history",
@@ -48,13 +46,9 @@ COMMANDS = {
         "compare two versions of the notes: recall, size, cost, diff",
     ),
     "adopt-branch": ("tacit.cli.commands.rebuild", "merge what a rebuild learned"),
-    "wisdom": (
-        "tacit.cli.wisdom",
-        "turn lessons into the wisdom section of SOUL.md: draft, check, approve, promote",
-    ),
     "run": ("tacit.cli.commands.run", "do the work that is due: commit, extract, condense, prune, archive"),
     "review": (
-        "tacit.cli.review",
+        "tacit.cli.commands.review",
         "review pending changes to notes: list, show, approve, reject, edit",
     ),
     "cost": ("tacit.cli.commands.cost", "what models would cost per month, and what was spent"),
@@ -68,3 +62,16 @@ COMMANDS = {
     "config": ("tacit.cli.commands.home", "show every setting: its value, its origin, what it does"),
     "hook": ("tacit.cli.commands.hook", "called by git's hooks"),
 }
+
+
+def load_commands() -> dict[str, tuple[str, str]]:
+    """The commands by name, with those of hosts."""
+    hosts = import_module("tacit.hosts.registry").load_hosts()  # not above: `tacit --version` needs no host
+    added = [(host, command) for host in hosts for command in host.commands]
+    return {
+        **_COMMANDS,
+        **{
+            command.name: (f"tacit.hosts.{host.name}.{command.module}", command.about)
+            for host, command in added
+        },
+    }

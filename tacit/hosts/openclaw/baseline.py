@@ -23,7 +23,7 @@ from tacit.home.layout import Home
 from tacit.hosts.openclaw import bootstrap_files
 from tacit.hosts.openclaw import manifest as record
 from tacit.hosts.openclaw.bootstrap_files import TYPES, BootstrapLimits, LoadedFile, kind_of
-from tacit.hosts.openclaw.host import OpenClawHost
+from tacit.hosts.openclaw.machine import OpenClawHost
 from tacit.memory import Memory
 from tacit.sessions.keys import classify
 from tacit.sessions.keys import parse_sender as person_of

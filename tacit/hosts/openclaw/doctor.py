@@ -22,7 +22,7 @@ from tacit.home.doctor import CheckResult
 from tacit.home.layout import Home
 from tacit.hosts.openclaw import baseline, packaged, phases, settings
 from tacit.hosts.openclaw import manifest as record
-from tacit.hosts.openclaw.host import Command, OpenClawHost, find_workspaces, run
+from tacit.hosts.openclaw.machine import Command, OpenClawHost, find_workspaces, run
 from tacit.hosts.openclaw.phases import read_evidence
 from tacit.transcripts import spool
 from tacit.version import VERSION

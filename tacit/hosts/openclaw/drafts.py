@@ -19,6 +19,7 @@ from tacit.home.files import Tree, digest
 from tacit.hosts.openclaw import compact_files, wisdom_section
 from tacit.hosts.openclaw import soul as souls
 from tacit.hosts.openclaw.compact_files import CompactTools, summarize
+from tacit.hosts.openclaw.config import settings_of
 from tacit.hosts.openclaw.lessons import (
     OPERATIONAL,
     Kind,
@@ -74,7 +75,7 @@ def shorten_soul(workspace: AgentWorkspace) -> SoulDraft:
         agents or "",
         _approved_wisdom(workspace),
         workspace.now().date(),
-        workspace.config.openclaw.soul_max_tokens,
+        settings_of(workspace.config).soul_max_tokens,
         workspace.soul_chat(),
     )
     proposed = propose(workspace, ARTEFACTS["soul"], proposal.draft, soul, {"how": proposal.how})
@@ -309,7 +310,7 @@ def check_wisdom(workspace: AgentWorkspace) -> list[Problem]:
     soul = workspace.read(SOUL)
     if soul is None:
         return [*problems, Problem(SOUL, "It is not there.", "Name the folder that has it: --workspace DIR")]
-    max_tokens = workspace.config.openclaw.soul_max_tokens
+    max_tokens = settings_of(workspace.config).soul_max_tokens
     problems += wisdom_section.soul_problems(soul, SOUL, max_tokens, _approved_coverage(workspace))
     return list(dict.fromkeys([*problems, *wisdom_section.root_problems(workspace.names())]))
 

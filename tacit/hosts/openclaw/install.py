@@ -25,7 +25,6 @@ from tacit.home.layout import CONFIG, Home
 from tacit.hosts.openclaw import baseline, install_plan, packaged, settings
 from tacit.hosts.openclaw import manifest as record
 from tacit.hosts.openclaw.doctor import is_attached
-from tacit.hosts.openclaw.host import OpenClawHost, find_workspaces, reload_host
 from tacit.hosts.openclaw.install_plan import (
     InstallPlan,
     SettingChange,
@@ -34,6 +33,7 @@ from tacit.hosts.openclaw.install_plan import (
     hook_keys,
     plugin_keys,
 )
+from tacit.hosts.openclaw.machine import OpenClawHost, find_workspaces, reload_host
 from tacit.hosts.openclaw.manifest import InstallManifest
 from tacit.version import VERSION
 

@@ -25,6 +25,7 @@ from tacit.hosts.openclaw import (
 )
 from tacit.hosts.openclaw import soul as souls
 from tacit.hosts.openclaw.baseline import SessionReport
+from tacit.hosts.openclaw.config import settings_of
 from tacit.hosts.openclaw.phase_questions import QuestionResult
 from tacit.hosts.openclaw.phases import Migration, loads_memory
 from tacit.hosts.openclaw.wisdom_section import LEVEL, TITLE
@@ -259,7 +260,7 @@ def _check_wisdom(observations: Observations) -> _Result:
         return "BLOCKED", (f"{SOUL} has no `## {TITLE}` section",), "Make one: tacit wisdom draft"
     approved = [event for event in place.drafts.events(ARTEFACTS["wisdom"]) if event.what == "approved"]
     covers = approved[-1].notes.get("covers") if approved else None
-    problems = wisdom_section.soul_problems(soul, SOUL, place.config.openclaw.soul_max_tokens, covers)
+    problems = wisdom_section.soul_problems(soul, SOUL, settings_of(place.config).soul_max_tokens, covers)
     problems += wisdom_section.root_problems(place.names())
     if covers is None and not _format_errors(problems):
         evidence = "which lessons stand behind its entries is not recorded"
@@ -303,12 +304,12 @@ def _check_rollback(observations: Observations) -> _Result:
 
 
 def memory_prompts(migration: Migration) -> Mapping[str, tuple[str, ...]]:
-    configured = migration.memory.config.openclaw.memory_prompts
+    configured = settings_of(migration.memory.config).memory_prompts
     return dict.fromkeys(configured, (MEMORY,)) or phase_questions.MEMORY_QUESTIONS
 
 
 def topic_prompts(migration: Migration) -> Mapping[str, tuple[str, ...]]:
-    configured = migration.memory.config.openclaw.topic_prompts
+    configured = settings_of(migration.memory.config).topic_prompts
     return dict.fromkeys(configured, phase_questions.ANY_FILE) or phase_questions.TOPIC_QUESTIONS
 
 
@@ -400,7 +401,7 @@ def conditions(migration: Migration, now: datetime, checked: Mapping[str, Criter
         yield from _PHASE_CHECKS[phase](migration)
     yield from _check_criteria(migration, checked)
     until = phases.held_until(
-        migration.standing, migration.memory.config.openclaw.hold_hours, migration.soul_changes()
+        migration.standing, settings_of(migration.memory.config).hold_hours, migration.soul_changes()
     )
     if until is not None:
         evidence = f"clean since {_last_change(migration)}"
@@ -499,7 +500,7 @@ def _is_needed(migration: Migration, artefact: Artefact) -> bool:
 def _is_short(migration: Migration) -> bool:
     """Whether SOUL.md passes as it is."""
     soul = migration.place.read(SOUL) or ""
-    max_tokens = migration.place.config.openclaw.soul_max_tokens
+    max_tokens = settings_of(migration.place.config).soul_max_tokens
     return bool(soul) and not [
         problem for problem in souls.find_problems(soul, SOUL, max_tokens) if problem.level == "error"
     ]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tacit.context import receipts
 from tacit.home.layout import CONVERSATIONS
-from tacit.hosts.openclaw.host import OpenClawHost
+from tacit.hosts.openclaw.machine import OpenClawHost
 from tacit.hosts.openclaw.phases import is_since
 from tacit.hosts.openclaw.workspace import AGENTS, COMPACT, LESSONS, MEMORY, TOOLS, AgentWorkspace
 from tacit.memory import Memory

@@ -20,7 +20,7 @@ from tacit.errors import DraftRefused, HostError, UsageError
 from tacit.home.doctor import CheckResult
 from tacit.hosts.openclaw import baseline, drafts, packaged, phases, probe, settings
 from tacit.hosts.openclaw import soul as souls
-from tacit.hosts.openclaw.host import OpenClawHost
+from tacit.hosts.openclaw.machine import OpenClawHost
 from tacit.hosts.openclaw.phases import NONE, ORDER, BackupManifest, Migration, is_since, loads_memory
 from tacit.hosts.openclaw.soul import INSTRUCTIONS, has_instruction, without_instruction
 from tacit.hosts.openclaw.workspace import (

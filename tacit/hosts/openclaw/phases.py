@@ -27,7 +27,7 @@ from tacit.errors import UsageError
 from tacit.home.files import digest
 from tacit.home.jsonl import JsonlLog
 from tacit.hosts.openclaw import baseline
-from tacit.hosts.openclaw.host import OpenClawHost
+from tacit.hosts.openclaw.machine import OpenClawHost
 from tacit.hosts.openclaw.workspace import (
     AGENTS,
     ARTEFACTS,

@@ -26,7 +26,7 @@ from tacit.hosts.openclaw import packaged, settings
 from tacit.hosts.openclaw.baseline import OWN_SESSION_KEYS
 from tacit.hosts.openclaw.bootstrap_files import NAMES
 from tacit.hosts.openclaw.doctor import is_daemon_up
-from tacit.hosts.openclaw.host import Command, OpenClawHost
+from tacit.hosts.openclaw.machine import Command, OpenClawHost
 from tacit.memory import Memory
 
 _ANSWER = "ok"

@@ -107,7 +107,7 @@ class SoulPart(NamedTuple):
     fate: str
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         size = f"{tokens.count(self.before)} → {tokens.count(self.after)} tokens"
         return f"{self.title or 'before the first heading'}: {self.fate}, {size}"
 
@@ -147,7 +147,7 @@ def compress_soul(
         if agents or moved_sections
         else agents
     )
-    review = [describe_method(method), *notes, "", "Sections:", *(f"- {part.told}" for part in parts), ""]
+    review = [describe_method(method), *notes, "", "Sections:", *(f"- {part.summary}" for part in parts), ""]
     review += ["Sentences that are not in it:", *(f"- {sentence}" for sentence in dropped or ("none",))]
     return SoulProposal(
         new_soul,

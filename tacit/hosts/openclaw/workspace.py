@@ -13,13 +13,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tacit.app import chat_for, load_config, search_parts, utc_now, zone_of
 from tacit.config import Config
 from tacit.diagnostics import Problem
+from tacit.embeddings.protocol import EmbedderError
 from tacit.errors import ChangedOnDisk, DraftRefused, StoreError, UsageError
 from tacit.home.conflicts import NoteTree
 from tacit.home.files import Tree, digest
+from tacit.home.layout import CONFIG, find_home
 from tacit.hosts.openclaw import compact_files, soul
 from tacit.hosts.openclaw import compact_files as summaries
+from tacit.hosts.openclaw.config import settings_of
+from tacit.hosts.openclaw.host import HOST
 from tacit.hosts.openclaw.wisdom import Vectors
 from tacit.hosts.openclaw.wisdom_section import (
     LEVEL,
@@ -95,7 +100,7 @@ class AgentWorkspace:
 
     def allowed(self, artefact: Artefact) -> tuple[str, ...]:
         """Owners may approve everything; only they may approve SOUL.md as a whole and AGENTS.md."""
-        settings = self.config.openclaw
+        settings = settings_of(self.config)
         approvers = {"wisdom": settings.wisdom_approvers, "tools": settings.tools_approvers}
         return (*settings.soul_approvers, *self.config.owners, *approvers.get(artefact.name, ()))
 
@@ -111,6 +116,44 @@ class AgentWorkspace:
         keys = f"openclaw.soul_approvers (owners){more_keys.get(artefact.name, '')}"
         allow = f"Who may: {names}. Others are to be named in {keys} of memory-config.yaml."
         return RefusalHints(_DRAFT_COMMANDS[artefact.name], f"{verb} --by NAME", allow)
+
+
+def open_workspace(home: str | os.PathLike[str] | None, folder: str | None) -> AgentWorkspace:
+    """The given folder, else that of the config, else the one of the host's first agent."""
+    owner = find_home(None if home is None else os.fspath(home), os.environ).require()
+    config = load_config(owner).config
+    zone = zone_of(config)
+
+    def vectors() -> Vectors | None:
+        with suppress(EmbedderError):  # without vectors, words are compared
+            embedder = search_parts(config, owner).embedder()
+            return None if embedder is None else embedder.documents
+        return None
+
+    return AgentWorkspace(
+        _find_root(config, folder),
+        config,
+        now=lambda: utc_now().astimezone(zone),
+        vectors=vectors,
+        wisdom_chat=lambda: chat_for(config, "wisdom", owner),
+        soul_chat=lambda: chat_for(config, "identity", owner),
+    )
+
+
+def _find_root(config: Config, folder: str | None) -> Path:
+    if folder is None and len(config.workspaces) > 1:
+        names = ", ".join(workspace.path for workspace in config.workspaces)
+        raise UsageError(f"Which workspace? Name one with --workspace: {names}.")
+    name = folder or next((workspace.path for workspace in config.workspaces), HOST.workspace)
+    root = Path(os.path.abspath(os.path.expanduser(name)))
+    if root.is_dir():
+        return root
+    if folder is None and not config.workspaces:
+        raise UsageError(
+            f"There is no workspace: {root} does not exist, and workspaces in {CONFIG} names none. "
+            "Name one with --workspace DIR."
+        )
+    raise UsageError(f"There is no folder {root}. Name another one with --workspace DIR.")
 
 
 # ---------------------------------------------------------------- drafts
@@ -183,7 +226,7 @@ def _check_wisdom(draft: _Draft) -> list[Problem]:
     if len(find_sections(present, TITLE, LEVEL)) > 1:
         message = "There are several `## Wisdom` sections, so nobody can tell which one to replace."
         problems.append(Problem(SOUL, message, "Join them by hand, then draft anew."))
-    max_tokens = draft.workspace.config.openclaw.soul_max_tokens
+    max_tokens = settings_of(draft.workspace.config).soul_max_tokens
     sizes = size_problems(replace_section(present, TITLE, LEVEL, text), f"{SOUL} with it", max_tokens)
     return [
         *problems,
@@ -193,7 +236,7 @@ def _check_wisdom(draft: _Draft) -> list[Problem]:
 
 def _check_soul(draft: _Draft) -> list[Problem]:
     workspace = draft.workspace
-    problems = soul.find_problems(draft.text, draft.where, workspace.config.openclaw.soul_max_tokens)
+    problems = soul.find_problems(draft.text, draft.where, settings_of(workspace.config).soul_max_tokens)
     agents = workspace.read(AGENTS) or ""
     for title in soul.find_lost_sections(workspace.read(SOUL) or "", draft.text, agents):
         message = f"“{title}” would stand neither in {SOUL} nor in {AGENTS}."
@@ -209,7 +252,7 @@ def _check_lines(draft: _Draft) -> list[Problem]:
     missing = [line for line in present.splitlines() if line.strip() and line.strip() not in draft_lines]
     todo = "This draft only adds. To leave something out: tacit openclaw compress-soul"
     problems = [Problem(draft.where, f"It lacks: {line.strip()}", todo) for line in missing]
-    sizes = size_problems(draft.text, draft.where, draft.workspace.config.openclaw.soul_max_tokens)
+    sizes = size_problems(draft.text, draft.where, settings_of(draft.workspace.config).soul_max_tokens)
     return [*problems, *(replace(problem, level="warning") for problem in sizes)]
 
 

@@ -18,10 +18,10 @@ import pytest
 
 import tacit as product
 from tacit.cli.main import main
-from tacit.client.hook_events import IGNORED_EVENTS
 from tacit.context import receipts
 from tacit.daemon_socket import socket_path
 from tacit.home.layout import Home
+from tacit.hosts.hooks.hook_events import IGNORED_EVENTS
 from tacit.operations import OperationContext, take_spooled
 from tacit.transcripts import spool
 from tacit.transcripts.model import Message, ToolCall, Turn

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tacit.errors import UsageError
-from tacit.hosts import host_of
 from tacit.hosts.base import OperationCall
 from tacit.hosts.openclaw import events
+from tacit.hosts.registry import find_translation
 
 RECORDED = Path(__file__).parents[2] / "data" / "openclaw" / "turns.jsonl"
 DM, CRON = "agent:main:telegram:direct:111", "agent:main:cron:7:run:8"
@@ -199,6 +199,6 @@ def test_files_go_by_names_that_the_session_takes() -> None:
 
 
 def test_a_host_that_nobody_knows_is_refused_by_name() -> None:
-    assert host_of({}) is None
+    assert find_translation({}) is None
     with pytest.raises(UsageError, match="openclaw"):
-        host_of({"host": "elsewhere"})
+        find_translation({"host": "elsewhere"})

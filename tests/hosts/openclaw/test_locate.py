@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tacit.errors import HostError
-from tacit.hosts.openclaw.host import find_host, find_workspaces
+from tacit.hosts.openclaw.machine import find_host, find_workspaces
 from tacit.hosts.openclaw.settings import lookup
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.app import open_home, open_workspace, set_inject_files
+from tacit.app import open_home, set_inject_files
 from tacit.errors import DraftRefused, HostError, UsageError
 from tacit.hosts.openclaw import (
     baseline,
@@ -26,7 +26,7 @@ from tacit.hosts.openclaw import (
 from tacit.hosts.openclaw.baseline import SessionReport
 from tacit.hosts.openclaw.bootstrap_files import LoadedFile
 from tacit.hosts.openclaw.drafts import compact_tools, draft_wisdom, shorten_soul
-from tacit.hosts.openclaw.host import find_host
+from tacit.hosts.openclaw.machine import find_host
 from tacit.hosts.openclaw.phase_conditions import NAMES, Condition, Criterion, parse_verdict
 from tacit.hosts.openclaw.phase_report import last_results
 from tacit.hosts.openclaw.phase_steps import PhaseEntry
@@ -42,6 +42,7 @@ from tacit.hosts.openclaw.workspace import (
     TOOLS,
     AgentWorkspace,
     approve_draft,
+    open_workspace,
     promote_draft,
 )
 from tests.conftest import Tacit

@@ -1,9 +1,9 @@
-"""Lessons → the `## Wisdom` section of SOUL.md: a few patterns that every session has before it.
+"""Turn lessons into the `## Wisdom` section of SOUL.md: a few patterns that every session sees.
 
-  sources  where lessons stand; what is missing is warned about
+  sources  the files with lessons; missing ones are warned about
   draft    propose a section, and ask for a review in DAILY_EXECUTION_QUEUE.md
-  check    what is wrong with the draft and with SOUL.md
-  approve  say yes to the draft, word for word as it stands
+  check    problems of the draft and of SOUL.md
+  approve  approve the draft, word for word as it stands
   promote  put the approved draft into SOUL.md, in place of its wisdom section and of nothing else
   undo     bring back what the last promotion replaced
   due      whether it is time for a new draft: a month, or ten new lessons
@@ -14,16 +14,20 @@ Raw lessons stay where they are. No model is asked unless openclaw.wisdom_model 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from typing import TypeAlias
 
-from tacit.cli import reviewing
-from tacit.cli.reviewing import open_from_options
 from tacit.hosts.openclaw import drafts
+from tacit.hosts.openclaw.commands import drafts as commands
+from tacit.hosts.openclaw.commands.drafts import open_from_options
 from tacit.hosts.openclaw.drafts import WISDOM, Found, check_stale_tools
 from tacit.hosts.openclaw.workspace import SOUL, AgentWorkspace, propose_as_is
+from tacit.review.file_drafts_model import Artefact
 from tacit.terminal import output
 from tacit.terminal.arguments import utf8_argument
+
+Action: TypeAlias = Callable[[AgentWorkspace, argparse.Namespace], int]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     for name, (about, *_) in _ACTIONS.items():
         action = actions.add_parser(name, help=about, description=about)
         _add_arguments(action, name)
-        reviewing.add_options(action)
+        commands.add_workspace_options(action)
 
 
 def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
@@ -41,9 +45,9 @@ def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
             help="a further file with lessons, by its path in the workspace; may be repeated",
         )  # fmt: skip
     if name == "draft":
-        reviewing.add_as_is_option(parser)
+        commands.add_as_is_option(parser)
     if name in ("approve", "promote", "undo"):
-        reviewing.add_by_option(parser, required=name == "approve")
+        commands.add_by_option(parser, required=name == "approve")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -78,10 +82,10 @@ def _warn_of_missing(results: Sequence[Found]) -> None:
 
 def _draft(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
     if options.as_is:
-        return reviewing.print_proposal(workspace, propose_as_is(workspace, WISDOM), options)
+        return commands.print_proposal(workspace, propose_as_is(workspace, WISDOM), options)
     draft = drafts.draft_wisdom(workspace, options.source)
     if options.json:
-        return reviewing.print_proposal(
+        return commands.print_proposal(
             workspace, draft.proposed, options, how=draft.compressed.how, covers=draft.compressed.covers
         )
     _warn_of_missing(draft.sources)
@@ -89,7 +93,7 @@ def _draft(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
     for note in draft.compressed.notes:
         output.say(note)
     output.say()
-    return reviewing.print_proposal(workspace, draft.proposed, options)
+    return commands.print_proposal(workspace, draft.proposed, options)
 
 
 def _check(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
@@ -118,24 +122,16 @@ def _due(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
     return 1 if status.due else 0
 
 
-def _approve(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
-    return reviewing.approve(workspace, WISDOM, options)
+def _decide(action: Callable[[AgentWorkspace, Artefact, argparse.Namespace], int]) -> Action:
+    return lambda workspace, options: action(workspace, WISDOM, options)
 
 
-def _promote(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
-    return reviewing.promote(workspace, WISDOM, options)
-
-
-def _undo(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
-    return reviewing.undo(workspace, WISDOM, options)
-
-
-_ACTIONS = {
-    "sources": ("Where lessons stand, and what is missing.", _sources),
+_ACTIONS: dict[str, tuple[str, Action]] = {
+    "sources": ("The files with lessons, and which of them are missing.", _sources),
     "draft": ("Propose a wisdom section. SOUL.md is not touched.", _draft),
-    "check": ("What is wrong with the draft and with SOUL.md. Exit code 1 if anything is.", _check),
-    "approve": ("Say yes to the draft as it stands.", _approve),
-    "promote": ("Put the approved draft into SOUL.md.", _promote),
-    "undo": ("Bring back what the last promotion replaced.", _undo),
+    "check": ("Problems of the draft and of SOUL.md. Exit code 1 if there are errors.", _check),
+    "approve": ("Approve the draft as it stands.", _decide(commands.approve)),
+    "promote": ("Put the approved draft into SOUL.md.", _decide(commands.promote)),
+    "undo": ("Bring back what the last promotion replaced.", _decide(commands.undo)),
     "due": ("Whether it is time for a new draft. Exit code 1 if it is.", _due),
 }

@@ -1,16 +1,4 @@
-"""From the host's files to tacit's in steps, each watched before the next and each to be taken back.
-
-  status      where the migration is, and what must hold before it goes on
-  next        go on: prepare (0a), apply drafts (0b), MEMORY.md on demand (1), files by the kind of
-              session (2), when to let go of files (3), when to read TOOLS.md (4)
-  check       the criteria AC-1a to AC-9, each PASS, FAIL or BLOCKED with its evidence
-  note        what you saw: worked or failed; a failure begins the time of watching anew
-  rollback    take this phase back, or all from --phase on; --all the whole
-
-Everything is recorded in initiatives/adaptive-context-injection/phases.jsonl of the workspace, beside the
-backups and the drafts. Nothing that somebody wrote since is overwritten unless --force says so, and then it
-is kept. `tacit openclaw install` alone does all of this at once.
-"""
+"""`tacit openclaw phase`."""
 
 from __future__ import annotations
 
@@ -19,11 +7,10 @@ import os
 from collections.abc import Iterable, Mapping
 
 from tacit.app import open_home
-from tacit.cli import reviewing
-from tacit.cli.reviewing import open_from_options
 from tacit.errors import HostError, UsageError
 from tacit.hosts.openclaw import phase_conditions, phase_report, phase_steps
-from tacit.hosts.openclaw.host import find_host
+from tacit.hosts.openclaw.commands.drafts import add_by_option, add_workspace_options, open_from_options
+from tacit.hosts.openclaw.machine import find_host
 from tacit.hosts.openclaw.phase_conditions import NAMES, Condition, Criterion
 from tacit.hosts.openclaw.phases import ABOUT, DONE, NONE, ORDER, Migration
 from tacit.terminal import output
@@ -33,14 +20,14 @@ _PHASES = tuple(phase for phase in ORDER if phase not in (NONE, DONE))
 _PREPARATION = "0"  # what people call the first two together
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def phase_arguments(parser: argparse.ArgumentParser) -> None:
     steps = parser.add_subparsers(dest="step", metavar="STEP", required=True)
     for name, (_, about) in _STEPS.items():
         step = steps.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
         if name in ("next", "note", "rollback"):
-            reviewing.add_by_option(step, required=False)
+            add_by_option(step, required=False)
         _OPTIONS.get(name, lambda _: None)(step)
-        reviewing.add_options(step)
+        add_workspace_options(step)
         step.add_argument("--openclaw", metavar="PATH", help="the host's command (default: on PATH)")
 
 
@@ -70,7 +57,20 @@ def _rollback_options(step: argparse.ArgumentParser) -> None:
     step.add_argument("--dry-run", action="store_true", help="only say what it would do")
 
 
-def run(options: argparse.Namespace) -> int:
+def run_phase(options: argparse.Namespace) -> int:
+    """From the host's files to tacit's in steps. Each is watched before the next, and can be taken back.
+
+      status      where the migration is, and what must hold before it goes on
+      next        go on: prepare (0a), apply drafts (0b), MEMORY.md on demand (1), files by the kind of
+                  session (2), when to let go of files (3), when to read TOOLS.md (4)
+      check       the criteria AC-1a to AC-9, each PASS, FAIL or BLOCKED with its evidence
+      note        what you saw: worked or failed; a failure begins the watching time anew
+      rollback    take this phase back, or all from --phase on; --all the whole
+
+    Everything is recorded in initiatives/adaptive-context-injection/phases.jsonl of the workspace, beside the
+    backups and the drafts. Newer edits are overwritten only with --force, and then a copy is kept.
+    `tacit openclaw install` alone does all of this at once.
+    """
     return _STEPS[options.step][0](options)
 
 

@@ -15,7 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from tacit.client.hook_events import (
+from tacit.errors import UsageError
+from tacit.hosts.base import Body, OperationCall
+from tacit.hosts.hooks.hook_events import (
     NOTIFY_EVENT,
     NotUnderstood,
     as_text,
@@ -23,8 +25,6 @@ from tacit.client.hook_events import (
     read_event_name,
     read_session,
 )
-from tacit.errors import UsageError
-from tacit.hosts.base import Body, OperationCall
 from tacit.hosts.openclaw.events import summary
 
 _OPERATIONS = {

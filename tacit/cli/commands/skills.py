@@ -12,10 +12,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tacit.cli import snippets
 from tacit.errors import StoreError
 from tacit.home import files
-from tacit.skills import CARD_FILE, SkillCard, load_cards
+from tacit.skills import CARD_FILE, SNIPPETS, SkillCard, load_cards, render_snippet
 from tacit.terminal import output
 from tacit.terminal.arguments import add_json_option
 from tacit.text.tokens import count
@@ -24,7 +23,7 @@ from tacit.text.tokens import count
 def arguments(parser: argparse.ArgumentParser) -> None:
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--copy", metavar="DIR", help="copy the cards there, each to a folder of its own")
-    action.add_argument("--snippet", choices=snippets.HOSTS, help="print the snippet for this host")
+    action.add_argument("--snippet", choices=SNIPPETS, help="print the snippet for this host")
     add_json_option(parser)
 
 
@@ -40,15 +39,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_snippet(host: str, *, is_json: bool) -> None:
-    text = snippets.snippet(host)
+    text = render_snippet(host)
     if is_json:
-        output.dump({"host": host, "where": snippets.HOSTS[host].where, "tokens": count(text), "text": text})
+        output.dump({"host": host, "where": SNIPPETS[host].where, "tokens": count(text), "text": text})
     else:
         output.say(text.rstrip("\n"))
 
 
 def _copy(skill_cards: tuple[SkillCard, ...], folder: Path) -> None:
-    """Copy all cards or none: a card that somebody changed is never overwritten."""
+    """Copy all cards or none: a card that was edited is never overwritten."""
     targets = {folder / card.name / CARD_FILE: card.text.encode() for card in skill_cards}
     with files.explain_disk_errors(f"copy the cards to {folder}"):
         for target, data in targets.items():

@@ -1,7 +1,7 @@
 """Hook events of Claude Code, Codex and similar hosts: the session of an event and its operation.
 
 The relay loads this before every turn of a host, so nothing is imported. The daemon handles the events, in
-tacit.hosts.hooks.
+`events.py`.
 
 What must stay true:
 - an event whose session or text cannot be read is not understood. It is never treated as one without them: it

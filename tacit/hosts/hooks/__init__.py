@@ -1,0 +1,1 @@
+"""Claude Code, Codex and similar programs, whose hooks call tacit's relay with one JSON event each."""
