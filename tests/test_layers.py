@@ -44,7 +44,6 @@ UPWARD: set[tuple[str, str]] = {
     ("erase", "memory"),
     ("read_note", "memory"),
     ("memory", "maintenance"),
-    ("hosts", "client"),
     ("operations", "client"),
 }
 
