@@ -12,7 +12,7 @@ happens:
     {"continue": true, "spooled": true}             there is no daemon; kept in .tacit/spool until there is
     {"continue": true, "reason": "tacit: …"}        what went wrong
 
-Events of Claude Code and Codex are read as those send them, and answered as those read it: with
+The JSON that a host's hook receives is read as it is, and answered as that host reads it: with
 hookSpecificOutput, with systemMessage where something went wrong, or with nothing. An event that is not
 understood is kept in .tacit/spool; `tacit status` tells.
 

@@ -2,7 +2,7 @@
 
 What must stay true:
 - whatever the daemon, the input or the disk does: one JSON object, exit code 0, within the deadline;
-- a hook of Claude Code or Codex is answered in the fields that those read, or not at all;
+- a host's hook is answered in the fields that the host reads, or not at all;
 - an event that is not understood goes into the spool, where the daemon sets it aside; it is never forwarded
   as an empty one;
 - a failed turn adds no context and says why in `reason`, and the session's ETHOS_CONTEXT.md is emptied;
@@ -156,7 +156,7 @@ def _print_and_exit(run: RelayRun, answer: "Mapping[str, object]") -> "NoReturn"
 
 
 def _shape_for_hook(run: RelayRun, answer: "Mapping[str, object]") -> "Mapping[str, object]":
-    """For a hook, the fields that Claude Code and Codex read. Codex refuses an answer with other fields."""
+    """For a hook, the fields that its host reads: some hosts refuse an answer with other fields."""
     name = run.hook
     if name is None and not run.event and b'"hook_event_name"' in run.raw:
         name = ""  # too long or cut off
@@ -243,7 +243,7 @@ def _read_arguments(run: RelayRun, argv: "Sequence[str]") -> None:
             named[name] = value or (words.pop(0) if words else "")
         elif word in _OPERATIONS and not run.operation:
             run.operation = word
-        elif word.startswith("{") and not run.raw:  # Codex's `notify` adds the event to the command
+        elif word.startswith("{") and not run.raw:  # some hosts add the event to the command
             run.raw += os.fsencode(word)
         else:
             raise InvalidEvent(f"{word[:40]!r} is not understood; {_USAGE}")

@@ -55,12 +55,13 @@ class ModelTask:
 
 
 class Command:
-    """A command that the host adds to the command line; `module` is in the host's folder."""
+    """A command that the host adds to the command line; `module` is in the host's folder, `after` names the
+    command that it follows in lists, empty for the end."""
 
-    __slots__ = ("about", "module", "name")
+    __slots__ = ("about", "after", "module", "name")
 
-    def __init__(self, name: str, module: str, about: str) -> None:
-        self.name, self.module, self.about = name, module, about
+    def __init__(self, name: str, module: str, about: str, *, after: str = "") -> None:
+        self.name, self.module, self.about, self.after = name, module, about, after
 
 
 class Snippet:

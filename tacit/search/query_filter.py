@@ -113,7 +113,7 @@ def _without_words(message: str) -> FilterResult:
 
 _HEARTBEAT = re.compile(
     r"""
-      \A\W* (?:HOST\ )? heartbeat (?:\ (?:poll|check|wake|tick|run))? \W*\Z
+      \A\W* (?:(?:HOST)\ )? heartbeat (?:\ (?:poll|check|wake|tick|run))? \W*\Z
     | \A\W* heartbeat_ok \b
     | \A\W* heartbeat \s? [.:!\]] (?! [^?]* \?)
     | (?: ^ | [.:\]]\ ) [ \t>*\#\[`]{0,8} (?:please\ )? (?:read|check|lies|lis|lee) \ (?:the\ )?

@@ -66,12 +66,10 @@ _COMMANDS = {
 
 def load_commands() -> dict[str, tuple[str, str]]:
     """The commands by name, with those of hosts."""
-    hosts = import_module("tacit.hosts.registry").load_hosts()  # not above: `tacit --version` needs no host
-    added = [(host, command) for host in hosts for command in host.commands]
-    return {
-        **_COMMANDS,
-        **{
-            command.name: (f"tacit.hosts.{host.name}.{command.module}", command.about)
-            for host, command in added
-        },
-    }
+    names, commands = list(_COMMANDS), dict(_COMMANDS)
+    for host in import_module("tacit.hosts.registry").load_hosts():  # `tacit --version` needs no host
+        for command in host.commands:
+            place = names.index(command.after) + 1 if command.after else len(names)
+            names.insert(place, command.name)
+            commands[command.name] = (f"tacit.hosts.{host.name}.{command.module}", command.about)
+    return {name: commands[name] for name in names}

@@ -2,7 +2,7 @@
 
     tacit skills                            which cards there are
     tacit skills --copy ~/.claude/skills    put them where a host looks for skills
-    tacit skills --snippet codex            the short form, for a file that the host loads anyway
+    tacit skills --snippet shell            the short form, for a file that the host loads anyway
 
 A card is loaded when it is needed; a snippet stands in every prompt. Agents with the plugin need neither.
 """

@@ -18,11 +18,13 @@ HOST = Host(
             "openclaw",
             "commands",
             "install, check, measure and remove tacit in OpenClaw; propose shorter files",
+            after="gate",
         ),
         Command(
             "wisdom",
             "commands.wisdom",
             "turn lessons into the wisdom section of SOUL.md: draft, check, approve, promote",
+            after="adopt-branch",
         ),
     ),
     snippets=(
