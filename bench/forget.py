@@ -42,7 +42,7 @@ def _plant_secret(home: Path, count: int) -> None:
     memory.write("knowledge/people/heron.md", f"# Heron\n\n- {SECRET}\n- tea\n", replacing=None)
     memory.commit()
     memory.search("heron")
-    memory.searcher.close()
+    memory.services.searcher.close()
 
 
 def _forget(home: Path, name: str, target: Erasure) -> None:

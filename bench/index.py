@@ -35,7 +35,7 @@ def measure(folder: Path) -> list[Measured]:
 
 
 def searcher_of(home: Path) -> Searcher:
-    return open_home(home, recover=False).searcher
+    return open_home(home, recover=False).services.searcher
 
 
 def paths(home: Path) -> list[str]:

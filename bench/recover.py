@@ -19,7 +19,7 @@ def measure(folder: Path) -> list[Measured]:
     crashed = folder / "crashed"
     memory = homes.empty(crashed)
     _crash_while_talking(memory)
-    assert len(memory.open_sessions()) == _OPEN_SESSIONS
+    assert len(memory.services.conversations.list_open()) == _OPEN_SESSIONS
     what = f"recover: `tacit.open()`, {_OPEN_SESSIONS} sessions left open"
     against = "replace each file durably, one `git add` + `git commit`"
     return [
@@ -55,7 +55,7 @@ def _time_recovery(crashed: Path, folder: Path) -> Timed:
         began = perf_counter()
         memory = tacit.open(root)
         took = perf_counter() - began
-        assert not memory.open_sessions()  # otherwise nothing was recovered or measured
+        assert not memory.services.conversations.list_open()  # otherwise nothing was recovered or measured
         shutil.rmtree(root)
         return took
 

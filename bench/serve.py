@@ -141,8 +141,8 @@ def _measure_overhead(home: Path, daemon: Daemon, label: str, messages: list[str
     config = load_config(Home(home)).config
     config = replace(config, inject=replace(config.inject, deadline_ms=_LONG_DEADLINE_MS))
     memory = create_memory(Home(home), config, utc_now)
-    memory.searcher.update()
-    memory.turns.present.followed = True
+    memory.services.searcher.update()
+    memory.services.turns.present.followed = True
     daemon_messages, library_messages = cycle(messages), cycle(messages)
     numbers = iter(range(10**9))
 
@@ -157,7 +157,7 @@ def _measure_overhead(home: Path, daemon: Daemon, label: str, messages: list[str
         samples=200,
         warm=20,
     )
-    memory.searcher.close()
+    memory.services.searcher.close()
     added = (result.ours - result.floor) * 1000
     return replace(result, remark=f"{added:+.2f} ms; aim under 1 ms")
 

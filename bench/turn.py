@@ -52,7 +52,7 @@ def warm(notes: int, samples: int = corpus.ASKED) -> Measured:
     warm_up = samples // 2
     setup, searches = _record_statements(root, notes, warm_up + samples)
     memory = _open_memory(root)
-    bare = connected(memory.searcher.file)
+    bare = connected(memory.services.searcher.file)
     for statement in setup:
         bare.execute(*statement)
     timer = _TurnTimer(memory, asked(notes, warm_up + samples), samples)
@@ -65,7 +65,7 @@ def warm(notes: int, samples: int = corpus.ASKED) -> Measured:
         aim=_MAX_RATIO,
         warm=warm_up,
     )
-    memory.searcher.close()
+    memory.services.searcher.close()
     bare.close()
     timer.print_steps(notes)
     return replace(result, remark=timer.remark())
@@ -111,7 +111,7 @@ def _open_memory(root: Path) -> Memory:
     config = load_config(home).config
     config = replace(config, owners=("telegram:7",), inject=replace(config.inject, deadline_ms=60_000))
     memory = create_memory(home, config, utc_now)
-    memory.turns.present.followed = True
+    memory.services.turns.present.followed = True
     return memory
 
 
@@ -185,7 +185,7 @@ def _record_statements(root: Path, notes: int, count: int) -> tuple[list[Stateme
             searches.append(
                 [statement for statement in recorded if any(part in statement.sql for part in _SEARCH_SQL)]
             )
-    memory.searcher.close()
+    memory.services.searcher.close()
     _clear_logs(root)
     return setup, searches
 

@@ -31,7 +31,8 @@ from weakref import WeakSet
 from tacit.app import open_home
 from tacit.context.model import Compiled
 from tacit.errors import SessionError, UsageError
-from tacit.memory import Memory, Worked
+from tacit.maintenance import WorkResult
+from tacit.memory import Memory
 from tacit.transcripts.capture import Session
 from tacit.transcripts.model import Sealed
 
@@ -119,7 +120,7 @@ class AsyncMemory:
         self._sessions.add(session)
         return session
 
-    async def work(self) -> Worked:
+    async def work(self) -> WorkResult:
         return await self._run(lambda memory: memory.work())
 
     async def close(self) -> None:
@@ -133,8 +134,8 @@ class AsyncMemory:
         for pool in (self._turn_pool, self._general_pool):
             pool.shutdown()
         with self._opening:
-            if self._memory is not None and "searcher" in self._memory.services.__dict__:
-                self._memory.searcher.close()
+            if self._memory is not None:
+                self._memory.services.close()
 
     async def __aenter__(self) -> Self:
         await self._run(lambda memory: None)

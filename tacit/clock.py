@@ -10,7 +10,7 @@ class Clock:
     """`zone`: the home's; None: the machine's."""
 
     def __init__(self, now: Callable[[], datetime], zone: tzinfo | None) -> None:
-        self._now, self._zone = now, zone
+        self._now, self.zone = now, zone
 
     def now(self) -> datetime:
         """Now, to the millisecond, with the offset that the home's zone has now."""
@@ -18,11 +18,11 @@ class Clock:
 
     def in_zone(self, moment: datetime) -> datetime:
         """The moment in the home's zone. A time without a zone is in that zone already."""
-        return (moment if moment.tzinfo else moment.replace(tzinfo=self._zone)).astimezone(self._zone)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=self.zone)).astimezone(self.zone)
 
     def local_now(self) -> datetime:
         """Now, in a zone that knows daylight saving time, as schedules need it."""
-        return self.now().astimezone(self._zone or MACHINE_ZONE)
+        return self.now().astimezone(self.zone or MACHINE_ZONE)
 
 
 def to_milliseconds(moment: datetime) -> datetime:

@@ -99,7 +99,7 @@ def dry_run(served: OperationContext, body: Body) -> Json:
         sender=caller.sender,
         trigger=caller.trigger,
     )
-    compiled = served.memory.turns.look(request, _read_text(body, "at") or None)
+    compiled = served.memory.services.turns.look(request, _read_text(body, "at") or None)
     return compiled_form(compiled, full=bool(body.get("full")))
 
 
@@ -208,7 +208,7 @@ def _caller_field(body: Body) -> str:
 
 def _profile_of(served: OperationContext, caller: _Caller, *, trial: bool = True) -> SessionProfile:
     """The profile of the caller. As a trial it is not recorded: a request is not a message in a session."""
-    return served.memory.profile_of(
+    return served.memory.services.profiles.profile_of(
         caller.session_key, agent=caller.agent, sender=caller.sender, trigger=caller.trigger, trial=trial
     )
 
@@ -388,14 +388,14 @@ def list_due_topics(served: OperationContext, body: Body) -> Json:  # noqa: ARG0
     """The topics whose schedules are due. A host begins a turn for each, with the event `cron`."""
     memory = served.memory
     now = memory.services.clock.local_now()
-    due = find_due_topics(memory.home, memory.turns.topics().topics, now)
+    due = find_due_topics(memory.home, memory.services.turns.topics().topics, now)
     return {"due": [to_json(schedule) for schedule in due.schedules]}
 
 
 def acknowledge_due_topics(served: OperationContext, body: Body) -> Json:  # noqa: ARG001 - as every one
     """The same, but the caller handles them: they are no longer due."""
     memory = served.memory
-    due = take_due_topics(memory.home, memory.turns.topics().topics, memory.services.clock.local_now)
+    due = take_due_topics(memory.home, memory.services.turns.topics().topics, memory.services.clock.local_now)
     return {"due": [to_json(schedule) for schedule in due]}
 
 

@@ -61,7 +61,7 @@ def _read_visible(memory: Memory, path: str, scope: Scope) -> str | None:
         return None
     except (StoreError, OSError, ValueError):
         return None
-    parsed = read_document(path, text, memory.moment().date(), memory.workspaces.agents_of(path))
+    parsed = read_document(path, text, memory.services.clock.now().date(), memory.workspaces.agents_of(path))
     return remove_sections(text) if is_visible(parsed, scope) else None
 
 

@@ -1,19 +1,22 @@
 """What one home is served by: each service is built when it is first used, from the parts that it uses.
 
-This is the composition root. Only it and `app.py`, which reads the environment, pick concrete parts, and only
-here may an import stand inside a function: storing a message needs few of the services, and must not load the
-others.
+This is the composition root. Only it and `app.py`, which reads the environment, pick concrete parts. Modules
+that only some commands need are loaded when the first service of theirs is built: storing a message must not
+load what learning needs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from tacit.clock import Clock
 from tacit.config import Config
+from tacit.context import receipts
 from tacit.errors import ConfigError
+from tacit.git import commit_message
 from tacit.git.committer import Committer
 from tacit.git.history import History
 from tacit.git.repository import Git
@@ -21,11 +24,28 @@ from tacit.home.layout import CONFIG, Home
 from tacit.home.note_store import NoteStore
 from tacit.home.workspaces import Workspaces
 from tacit.learn.runs import RunLog
+from tacit.maintenance import Maintenance
 from tacit.review.store import ReviewQueue
 from tacit.search.models import SearchModels
+from tacit.sessions.conversations import Conversations
+from tacit.sessions.policy import SessionProfile
 from tacit.sessions.profiles import SessionProfiles
+from tacit.sessions.recovery import SessionRecovery
+
+
+def load_later(module: str, name: str) -> Any:
+    """A function or class of the package whose module is imported at the first call."""
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        return getattr(import_module(module), name)(*arguments, **named)
+
+    return call
+
 
 if TYPE_CHECKING:
+    from tacit.condense.service import MemoryCondenser
+    from tacit.context.delivery.bootstrap import BootstrapResult, bootstrap
+    from tacit.context.home_view import LiveHome
     from tacit.context.service import TurnService
     from tacit.learn.attribution import SpeakerAttribution
     from tacit.learn.drafts import DraftMaker
@@ -34,9 +54,26 @@ if TYPE_CHECKING:
     from tacit.learn.service import KnowledgeExtractor
     from tacit.learn.trace import LineTracer
     from tacit.llm.chat import Chat
+    from tacit.llm.commit_subject import make_composer
     from tacit.llm.structured import Ask
+    from tacit.review.service import NoteEditor, ReviewService
     from tacit.search.searcher import Searcher
     from tacit.topics.model_gate import GatedActivator
+else:
+    MemoryCondenser = load_later("tacit.condense.service", "MemoryCondenser")
+    bootstrap = load_later("tacit.context.delivery.bootstrap", "bootstrap")
+    TurnService = load_later("tacit.context.service", "TurnService")
+    LiveHome = load_later("tacit.context.home_view", "LiveHome")
+    SpeakerAttribution = load_later("tacit.learn.attribution", "SpeakerAttribution")
+    DraftMaker = load_later("tacit.learn.drafts", "DraftMaker")
+    RememberInbox = load_later("tacit.learn.inbox", "RememberInbox")
+    RememberService = load_later("tacit.learn.remember", "RememberService")
+    KnowledgeExtractor = load_later("tacit.learn.service", "KnowledgeExtractor")
+    LineTracer = load_later("tacit.learn.trace", "LineTracer")
+    make_composer = load_later("tacit.llm.commit_subject", "make_composer")
+    NoteEditor = load_later("tacit.review.service", "NoteEditor")
+    ReviewService = load_later("tacit.review.service", "ReviewService")
+    Searcher = load_later("tacit.search.searcher", "Searcher")
 
 
 class Services:
@@ -55,7 +92,7 @@ class Services:
         chat: Callable[[str], Chat | None] | None = None,
     ) -> None:
         self.home, self.config, self.clock = home, config, clock
-        self.ask, self.chat = ask, chat
+        self._ask, self._chat = ask, chat
         self._models, self._gate = models or SearchModels(), gate
         self.git = Git(home.root)
         self.history = History(home, self.git, clock.now)
@@ -66,23 +103,25 @@ class Services:
         self.notes = NoteStore(home, self.workspaces)
         self.profiles = SessionProfiles(home, config)
         self.runs, self.reviews = RunLog(home, self.git), ReviewQueue(home)
+        self.conversations = Conversations(home, config, clock, self.committer, self.note_session_end)
+        self.recovery = SessionRecovery(home, config, clock, self.committer, self.conversations)
 
-    # ------------------------------------------------------------ turns and search
+    # ------------------------------------------------------------ search and turns
 
     @cached_property
     def searcher(self) -> Searcher:
-        from tacit.search.searcher import Searcher
-
         if self.config.search.index != "sqlite":
             message = "search.index names a PostgreSQL server, which this version does not use yet."
             raise ConfigError(CONFIG, None, message, "Set it to sqlite.")
         return Searcher(self.home, self._models, self.workspaces)
 
+    def close(self) -> None:
+        """Close the index, if it was opened."""
+        if "searcher" in self.__dict__:
+            self.searcher.close()
+
     @cached_property
     def turns(self) -> TurnService:
-        from tacit.context.home_view import LiveHome
-        from tacit.context.service import TurnService
-
         return TurnService(
             self.home,
             self.config,
@@ -94,36 +133,59 @@ class Services:
             gate=self._gate,
         )
 
+    def choose_files(
+        self, profile: SessionProfile, files: object, workspace: str | None, message: str, *, trial: bool
+    ) -> BootstrapResult:
+        """The files that a host loads when a session begins."""
+        now = self.clock.now()
+        if trial:
+            return bootstrap(self.home, self.config, profile, files, workspace, now, trial=True)
+        key = profile.kind.key
+        return bootstrap(
+            self.home, self.config, profile, files, workspace, now,
+            said=lambda: self.turns.conversation(key, message),
+        )  # fmt: skip
+
+    def note_session_end(self, session_key: str, session_id: str = "", *, sealed: bool = False) -> None:
+        """Note in the receipt log, and in the turns of this process, that a session is over."""
+        receipts.note_end(self.home, session_key, self.clock.now(), session_id, sealed=sealed)
+        if "turns" in self.__dict__:
+            self.turns.ended(session_key)
+
     # ------------------------------------------------------------ what is known, and where from
 
     @cached_property
     def attribution(self) -> SpeakerAttribution:
-        from tacit.learn.attribution import SpeakerAttribution
-
         return SpeakerAttribution(self.home, self.config, self.profiles, self.workspaces)
 
     @cached_property
     def remembering(self) -> RememberService:
-        from tacit.learn.remember import RememberService
-
         return RememberService(self.home, self.config, self.clock, self.notes, self.attribution)
 
     @cached_property
     def inbox(self) -> RememberInbox:
-        from tacit.learn.inbox import RememberInbox
-
         return RememberInbox(self.home, self.config, self.clock, self.reviews, self.committer)
 
     @cached_property
     def drafts(self) -> DraftMaker:
-        from tacit.learn.drafts import DraftMaker
-
         return DraftMaker(self.home, self.config, self.git, self.clock)
 
     @cached_property
-    def extractor(self) -> KnowledgeExtractor:
-        from tacit.learn.service import KnowledgeExtractor
+    def tracer(self) -> LineTracer:
+        return LineTracer(
+            self.home,
+            self.history,
+            self.workspaces,
+            self.attribution,
+            lambda text, limit: self.searcher.find(text, limit=limit, now=self.clock.now()).hits,
+            trusted_tools=self.config.lifecycle.trusted_tools,
+            min_score=self.config.inject.confidence_gate,
+        )
 
+    # ------------------------------------------------------------ changes of notes
+
+    @cached_property
+    def extractor(self) -> KnowledgeExtractor:
         return KnowledgeExtractor(
             self.home,
             self.config,
@@ -134,19 +196,62 @@ class Services:
             attribution=self.attribution,
             profiles=self.profiles,
             drafts=self.drafts,
-            ask=self.ask,
+            ask=self._ask,
         )
 
     @cached_property
-    def tracer(self) -> LineTracer:
-        from tacit.learn.trace import LineTracer
+    def note_editor(self) -> NoteEditor:
+        return NoteEditor(self.home, self.config, self.clock, self.committer)
 
-        return LineTracer(
+    @cached_property
+    def review(self) -> ReviewService:
+        return ReviewService(
             self.home,
-            self.history,
-            self.workspaces,
-            self.attribution,
-            lambda text, limit: self.searcher.find(text, limit=limit, now=self.clock.now()).hits,
-            trusted_tools=self.config.lifecycle.trusted_tools,
-            min_score=self.config.inject.confidence_gate,
+            self.config,
+            self.clock,
+            git=self.git,
+            reviews=self.reviews,
+            committer=self.committer,
+            editor=self.note_editor,
         )
+
+    @cached_property
+    def condenser(self) -> MemoryCondenser:
+        return MemoryCondenser(
+            self.home,
+            self.config,
+            self.clock,
+            git=self.git,
+            committer=self.committer,
+            runs=self.runs,
+            reviews=self.reviews,
+            editor=self.note_editor,
+            attribution=self.attribution,
+            profiles=self.profiles,
+            drafts=self.drafts,
+            ask=self._ask,
+        )
+
+    @cached_property
+    def maintenance(self) -> Maintenance:
+        return Maintenance(
+            self.home,
+            self.config,
+            self.clock,
+            git=self.git,
+            history=self.history,
+            committer=self.committer,
+            recovery=self.recovery,
+            composer=self._commit_composer,
+            extractor=lambda: self.extractor,
+            inbox=lambda: self.inbox,
+            condenser=lambda: self.condenser,
+        )
+
+    def _commit_composer(self) -> Callable[..., str]:
+        """The function that writes commit messages. A model is asked now, before the home is locked."""
+        chat = self._chat
+        if self.config.git.commit_message_model is None or chat is None or self.committer.waits_for():
+            return commit_message.compose
+        edits = self.committer.note_changes().edits
+        return make_composer(lambda: chat("commit"), edits, self.git.branch() or "")

@@ -29,34 +29,20 @@ UPWARD: set[tuple[str, str]] = {
     ("git", "transcripts"),
     ("git", "review"),
     ("sessions", "context"),
-    ("sessions", "memory"),
     ("provenance", "learn"),
     ("provenance", "erase"),
     ("provenance", "memory"),
     ("review", "learn"),
     ("review", "condense"),
-    ("review", "memory"),
     ("learn", "context"),
     ("learn", "condense"),
-    ("condense", "memory"),
     ("rebuild", "memory"),
     ("rebuild", "app"),
     ("erase", "memory"),
     ("read_note", "memory"),
-    ("memory", "maintenance"),
     ("operations", "client"),
 }
 
-# These modules import each other in a circle: the services of a home take a whole Memory.
-CIRCLE = {
-    "tacit.condense.service",
-    "tacit.maintenance",
-    "tacit.memory",
-    "tacit.review.service",
-}
-
-# Builds each service when it is first used, so that a command loads only what it needs.
-COMPOSITION_ROOT = PACKAGE / "services.py"
 
 # Heavy parts that are imported where they are needed: starting a command must stay cheap.
 LATE = {
@@ -82,7 +68,6 @@ LATE = {
     "tacit.cli.dispatch",
     "tacit.context.history_window",
     "tacit.embeddings.registry",
-    "tacit.llm.commit_subject",
     "tacit.llm.chat",
     "tacit.llm.registry",
     "tacit.llm.structured",
@@ -91,8 +76,6 @@ LATE = {
     "tacit.llm.retry",
     "tacit.llm.ledger",
     "tacit.search.snapshot",
-    "tacit.context.delivery.bootstrap",
-    "tacit.maintenance",
     "tacit.sessions.registry",
     "tacit.home.workspaces",
     "tacit.home.conflicts",
@@ -164,7 +147,7 @@ def graph() -> dict[str, set[str]]:
 
 
 def test_modules_do_not_import_each_other_in_circles(graph: dict[str, set[str]]) -> None:
-    assert circles(graph) == [CIRCLE]
+    assert circles(graph) == []
 
 
 def test_circles_are_found_through_any_number_of_modules() -> None:
@@ -188,7 +171,7 @@ def test_every_package_has_a_place(graph: dict[str, set[str]]) -> None:
 def test_only_what_is_heavy_is_imported_inside_functions() -> None:
     hidden = []
     for file in python_files():
-        if file in (PACKAGE / "__init__.py", COMPOSITION_ROOT):
+        if file == PACKAGE / "__init__.py":
             continue
         tree = ast.parse(file.read_text())
         for function in ast.walk(tree):

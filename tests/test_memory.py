@@ -133,7 +133,7 @@ def test_the_hash_of_a_sealed_transcript_is_that_of_the_file_the_blob_and_the_tr
         ["git", "-C", home, "show", f"HEAD:{sealed.path}"], capture_output=True, check=True
     )
     assert shown.stdout == file.read_bytes()
-    assert memory.open_sessions() == []
+    assert memory.services.conversations.list_open() == []
     assert [(checked.path, checked.state) for checked in memory.verify()] == [(sealed.path, "proved")]
 
 
@@ -154,7 +154,7 @@ def test_a_session_in_which_nothing_was_said_leaves_nothing(
     with memory.session():
         pass
     assert list(home.glob("raw/conversations/**/*.md")) == []
-    assert memory.open_sessions() == []
+    assert memory.services.conversations.list_open() == []
     assert len(git_log()) == count
 
 
@@ -257,7 +257,7 @@ def test_a_killed_session_is_sealed_and_committed_by_whoever_comes_next(home: Pa
     assert parsed.fields["ended"] == parsed.turns[-1].at.replace(microsecond=0)
     assert file.read_bytes().partition(b"\n# ")[2] == body
     assert git_log()[0].trailer("Transcript-SHA256") == [digest(file.read_bytes())]
-    assert memory.open_sessions() == []
+    assert memory.services.conversations.list_open() == []
     assert not memory.recover().changed
 
 
@@ -293,14 +293,16 @@ def test_a_session_that_another_process_is_writing_is_left_alone(home: Path) -> 
         memory = product.open(home)
         assert not memory.commit().sealed
         assert not writer.is_sealed(only_transcript(home))
-        assert [record.opening.session_id for record in memory.open_sessions()] == ["ses_1"]
+        assert [record.opening.session_id for record in memory.services.conversations.list_open()] == [
+            "ses_1"
+        ]
         record = writer.find_state(memory.home, "ses_1")
         assert record is not None
         with pytest.raises(Busy):
             TranscriptWriter(memory.home, record, wait=0.0)
     finally:
         kill(process)
-    assert product.open(home).open_sessions() == []
+    assert product.open(home).services.conversations.list_open() == []
     assert writer.is_sealed(only_transcript(home))
 
 
@@ -333,7 +335,7 @@ def test_a_crashed_session_is_found_without_its_record(
     assert parsed.fields["session_id"] == "ses_1"
     assert [turn.text for turn in parsed.messages] == ["hello there", "general"]
     assert git_log()[0].trailer("Session") == [str(file.relative_to(home))]
-    assert memory.open_sessions() == []
+    assert memory.services.conversations.list_open() == []
 
 
 def test_setting_the_home_up_again_does_not_hide_a_crashed_session(home: Path) -> None:
@@ -369,7 +371,7 @@ def test_a_detached_session_is_sealed_only_after_the_idle_hours(home: Path) -> N
     assert not writer.is_sealed(only_transcript(home))
     memory = at(home, now + timedelta(hours=12, minutes=1))
     assert writer.is_sealed(only_transcript(home))
-    assert memory.open_sessions() == []
+    assert memory.services.conversations.list_open() == []
 
 
 def test_what_cannot_be_sealed_is_a_problem_and_stops_nothing_else(home: Path) -> None:
@@ -485,8 +487,7 @@ def test_eight_processes_that_add_to_one_note_lose_no_line(memory: Memory, home:
 
 
 def test_an_index_on_a_server_is_refused_with_what_to_do(memory: Memory) -> None:
-    memory.config = replace(
-        memory.config, search=replace(memory.config.search, index="postgresql://host/base")
-    )
+    search = replace(memory.config.search, index="postgresql://host/base")
+    memory.services.config = replace(memory.config, search=search)
     with pytest.raises(ConfigError, match="Set it to sqlite"):
         memory.search("anything")

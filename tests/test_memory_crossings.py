@@ -47,7 +47,7 @@ def test_committing_an_earlier_part_leaves_the_record_of_the_open_one(home: Path
     second.detach()
     git(home, "checkout", "-q", "main")
     memory.commit()
-    assert memory.knows("parts")
+    assert memory.services.conversations.is_open("parts")
     third = memory.session(session_id="parts")
     third.message("user", "three")
     third.end()

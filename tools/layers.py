@@ -19,7 +19,7 @@ LAYERS = {
         *("read_note", "terminal"),
     ),
     "one home": (
-        *("services", "memory", "maintenance", "app", "evaluation", "hosts"),
+        *("maintenance", "services", "memory", "app", "evaluation", "hosts"),
         *("wire", "operations", "client", "relay", "aio"),
     ),
     "programs": ("server", "cli", "__main__", ""),

@@ -518,7 +518,7 @@ class Client:
                 from tacit.sessions.registry import SessionRegistry
 
                 memory = open_home(self.home.root, recover=self._recover)
-                self._local_home = OperationContext(memory, SessionRegistry(memory))
+                self._local_home = OperationContext(memory, SessionRegistry(memory.services))
             return self._local_home
 
     def _drain_spool(self, served: OperationContext) -> None:

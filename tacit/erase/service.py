@@ -98,7 +98,7 @@ def carry_out(memory: Memory, what: Erasure, tell: Callable[[str], None]) -> tup
             home,
             memory.git,
             report.plan,
-            now=memory.moment(),
+            now=memory.services.clock.now(),
             drop_index=remove_index,
             mirrors=_mirror_folders(memory),
             tell=tell,

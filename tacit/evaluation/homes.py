@@ -51,11 +51,11 @@ def temporary_home(
     """A temporary home of a collection."""
     with temporary_folder() as folder:
         memory, known = build_home(folder / "home", collection, settings)
-        memory.searcher.update()
+        memory.services.searcher.update()
         try:
             yield memory, known
         finally:
-            memory.searcher.close()
+            memory.services.searcher.close()
 
 
 def build_home(
@@ -123,7 +123,7 @@ def sample_home() -> Iterator[Memory]:
         try:
             yield memory
         finally:
-            memory.searcher.close()
+            memory.services.searcher.close()
 
 
 def build_sample_home(root: Path) -> Memory:
@@ -153,7 +153,7 @@ def copy_home(memory: Memory, root: Path, without: tuple[str, ...]) -> Memory:
     for folder in without:
         shutil.rmtree(root / folder, ignore_errors=True)
     home = Home(root)
-    return create_memory(home, load_config(home).config, memory.moment)
+    return create_memory(home, load_config(home).config, memory.services.clock.now)
 
 
 def play_conversation(memory: Memory, conversation: Conversation) -> None:

@@ -126,7 +126,7 @@ def measure_set(
 def measure_home(
     memory: Memory, questions: Sequence[EvalQuestion], budgets: Sequence[int], tick: ProgressCallback
 ) -> Iterator[Measurement]:
-    memory.searcher.update()
+    memory.services.searcher.update()
     for finished, measured in enumerate(
         _measure_questions(memory, questions, list_messages(memory), budgets), 1
     ):
@@ -148,10 +148,10 @@ def _measure_questions(
     max_tokens = max(room.values())
     turns = [line for line in newest if line.text]
     recent = {budget: evidence_of_lines(reversed(pack_lines(turns, room[budget]))) for budget in budgets}
-    memory.turns.warm()
+    memory.services.turns.warm()
     with (
         temporary_folder() as folder,
-        closing(open_index(memory.searcher.file)) as index,
+        closing(open_index(memory.services.searcher.file)) as index,
     ):
         compiler = EvalCompiler(memory, folder)
         for question in questions:
@@ -233,7 +233,7 @@ def measure_commit(
         root = Path(folder) / "home"
         root.mkdir()
         check_out(memory.git, commit, root, _EXCLUDED_FOLDERS[searchable])
-        isolated = create_memory(Home(root), replace(memory.config, workspaces=()), memory.moment)
+        isolated = create_memory(Home(root), replace(memory.config, workspaces=()), memory.services.clock.now)
         return _measure_and_close(isolated, questions, budgets, tick)
 
 
@@ -248,7 +248,7 @@ def _measure_and_close(
     try:
         return list(measure_home(memory, questions, budgets, tick))
     finally:
-        memory.searcher.close()
+        memory.services.searcher.close()
 
 
 # All questions
@@ -378,10 +378,12 @@ class EvalCompiler:
 
     def __init__(self, memory: Memory, folder: Path) -> None:
         gate = gate_factory(memory.home, memory.config, search_parts(memory.config, memory.home))
-        self._compiler = ContextCompiler(Home(folder), memory.config, gate, memory.profile_of)
+        self._compiler = ContextCompiler(
+            Home(folder), memory.config, gate, memory.services.profiles.profile_of
+        )
         self._search_view = _CachedSearch(memory)
-        self._now = memory.moment()
-        self.scope = replace(memory.scope_of(SESSION_KEY), archived=False)
+        self._now = memory.services.clock.now()
+        self.scope = replace(memory.services.profiles.scope_of(SESSION_KEY), archived=False)
 
     def compile(self, message: str, budget: int) -> tuple[Compiled, float]:
         """The compiled turn and its time in milliseconds. DEFAULT: as a turn that names no budget."""
@@ -396,7 +398,7 @@ class _CachedSearch(LiveHome):
     """Searches only once for a message, even if it is compiled with several budgets."""
 
     def __init__(self, memory: Memory) -> None:
-        super().__init__(memory.home, lambda: memory.searcher, memory.workspaces)
+        super().__init__(memory.home, lambda: memory.services.searcher, memory.workspaces)
         self.followed = True
         self.spared = 0.0  # seconds that the cached searches took when they ran
         self._message: str | None = None

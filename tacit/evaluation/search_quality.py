@@ -59,7 +59,7 @@ def ask_set(
 def ask_home(
     memory: Memory, questions: Sequence[EvalQuestion], tick: ProgressCallback
 ) -> Iterator[QuestionHits]:
-    memory.searcher.update()
+    memory.services.searcher.update()
     for number, question in enumerate(questions, 1):
         result, milliseconds = _timed_search(memory, question)
         ranks = tuple(_rank_of(gold, result.hits) for gold in question.gold)
@@ -70,7 +70,9 @@ def ask_home(
 
 def _timed_search(memory: Memory, question: EvalQuestion) -> tuple[Found, float]:
     began = time.perf_counter()
-    result = memory.searcher.find(question.text, limit=_MAX_HITS, now=memory.moment(), catch_up=0)
+    result = memory.services.searcher.find(
+        question.text, limit=_MAX_HITS, now=memory.services.clock.now(), catch_up=0
+    )
     return result, (time.perf_counter() - began) * 1000
 
 

@@ -75,7 +75,7 @@ def inspect(memory: Memory, origin: str, *, edited: bool = False) -> Purge:
 
 
 def carry_out(memory: Memory, origin: str, *, by: str, why: str = "", edited: bool = False) -> Purge:
-    committer = Committer(memory.home, memory.git, memory.moment)
+    committer = Committer(memory.home, memory.git, memory.services.clock.now)
     with files.hold_lock(memory.home.lock), files.explain_disk_errors("purge"):
         if waiting := committer.waits_for():
             raise Busy(f"Nothing was purged: {waiting}.")
@@ -133,7 +133,7 @@ class _PurgeRun:
             path, name = next(iter(filters.items()))
             problem = f"{path} has the git filter {name}, which tacit does not run, so nothing was purged."
             raise UsageError(f"{problem} Take the filter out of the git attributes first.")
-        now = self._memory.moment()
+        now = self._memory.services.clock.now()
         if not preview.is_named:
             timestamp = now.isoformat(timespec="seconds")
             record_purge(

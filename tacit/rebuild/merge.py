@@ -24,7 +24,7 @@ from tacit.rebuild.service import (
     replayable_transcripts,
 )
 from tacit.rebuild.store import Rebuild, open_rebuild
-from tacit.review.service import NoteEdit, write_edits
+from tacit.review.service import NoteEdit
 
 _RETRY_HINT = "Then adopt it again: tacit adopt-branch "
 
@@ -58,12 +58,16 @@ def _merge_branch(memory: Memory, branch: Rebuild, base: str) -> tuple[str, tupl
         paths = tuple(memory.git.changed_between(base, branch.tip or base))
         edits = list(_edits(memory, branch, base))
         try:
-            write_edits(memory, edits)
+            memory.services.note_editor.write(edits)
         except ChangedOnDisk as error:
             raise Busy(
                 f"{error.path} was changed just now. Run: tacit run commit. {_RETRY_HINT}{branch.name}"
             ) from None
-        commits = memory.commit_paths(_message(branch, len(paths)), paths).commits if paths else ()
+        commits = (
+            memory.services.committer.commit_paths(_message(branch, len(paths)), paths).commits
+            if paths
+            else ()
+        )
         return next(iter(commits), ""), paths
 
 
@@ -97,14 +101,14 @@ def _edits(memory: Memory, branch: Rebuild, base: str) -> Iterator[NoteEdit]:
 
 def _record_runs(memory: Memory, how: LearningSetup, base: str) -> None:
     """Record runs for conversations that an extractor read for the first time in the rebuild."""
-    known_runs = memory.runs.learned()
+    known_runs = memory.services.runs.learned()
     labels = how.settings.extractors
     for path in replayable_transcripts(memory, base):
         labels_done = known_runs[path].extractors if path in known_runs else ()
         names_done = {label.partition("/")[0] for label in labels_done}
         if missing := tuple(label for label in labels if label.partition("/")[0] not in names_done):
             sha = files.digest((memory.home.root / path).read_bytes())
-            memory.runs.finish(LearnRun(path, sha, missing), memory.moment())
+            memory.services.runs.finish(LearnRun(path, sha, missing), memory.services.clock.now())
 
 
 def _tag_snapshot(memory: Memory, name: str) -> str:

@@ -20,7 +20,6 @@ from tacit.condense import calendar
 from tacit.condense.archive import JOURNAL_FOLDER, prune_journals
 from tacit.condense.calendar import Period
 from tacit.condense.day import journal_path
-from tacit.condense.service import condense
 from tacit.condense.week import line_token, parse_page
 from tacit.config import Config
 from tacit.errors import TacitError, UsageError
@@ -111,8 +110,12 @@ def rebuild(
 
 def _require_clean_base(memory: Memory, taken_over: Collection[str]) -> str:
     base = memory.git.head()
-    changed = [path for path in memory.note_changes().changes if path not in taken_over] if base else []
-    changed += memory.transcripts_to_commit() if base else []
+    changed = (
+        [path for path in memory.services.committer.note_changes().changes if path not in taken_over]
+        if base
+        else []
+    )
+    changed += memory.services.maintenance.list_uncommitted_transcripts() if base else []
     if base is None or changed:
         problem = f"{changed[0]} is not committed" if changed else "There is no commit yet"
         others = f", nor are {len(changed) - 1} more files" if len(changed) > 1 else ""
@@ -188,7 +191,11 @@ class _Replay:
         home = Home(self._rebuild.root)
         # Work there is for the branch alone: nothing is committed, tagged or pushed on the side.
         self._replica = Memory(
-            home, self._setup.config, zone=self._memory.zone, now=lambda: self._moment, ask=self._make_ask
+            home,
+            self._setup.config,
+            zone=self._memory.services.clock.zone,
+            now=lambda: self._moment,
+            ask=self._make_ask,
         )
         self._tree = NoteTree(home.root)
         self._pages = NoteBuffer(self._tree, self._setup.config.lifecycle.memory_line_cap)
@@ -357,7 +364,9 @@ class _Replay:
         page = journal_path(day)
         self._pages.flush([page, private_note(page, self._pages.head)])
         periods = [Period("day", day)]
-        summary = condense(self._replica, periods, prune=False, archive=False, heards={day: heards})
+        summary = self._replica.services.condenser.condense(
+            periods, prune=False, archive=False, heards={day: heards}
+        )
         self._raise_if_stopped(())
         for edit in summary.edits:
             self._pages.drop(edit.path)
@@ -404,8 +413,8 @@ class _Replay:
         if not self._condenses or not self._weeks:
             return
         seen = {str(week): [*map(line_token, self._week_lines(week))] for week in self._weeks}
-        self._replica.runs.condense(seen, self._moment)
-        condense(self._replica, self._weeks, prune=False, archive=False)
+        self._replica.services.runs.condense(seen, self._moment)
+        self._replica.services.condenser.condense(self._weeks, prune=False, archive=False)
         self._raise_if_stopped(())
 
     def _week_lines(self, week: Period) -> Iterator[str]:

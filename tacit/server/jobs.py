@@ -24,7 +24,6 @@ from tacit.config import Config
 from tacit.errors import Busy, HomeError, TacitError
 from tacit.home.layout import Home
 from tacit.home.listing import INDEXED
-from tacit.maintenance import condense_due
 from tacit.memory import Memory
 from tacit.operations import OperationContext, take_spooled
 from tacit.search.searcher import IndexResult, Searcher
@@ -189,7 +188,7 @@ class JobRunner:
     def run(self, ran: JobState) -> None:
         """Run one job now. If it fails, the others go on."""
         started = self._clock()
-        ran.last = self.served.memory.moment()
+        ran.last = self.served.memory.services.clock.now()
         try:
             self._home.require()
             self._set_home_gone(gone=False)
@@ -247,7 +246,7 @@ class JobRunner:
 
     def _update_follow_state(self, trouble: str) -> None:
         """Called after every scan, so that a rebuilt index counts as followed again."""
-        present = self.served.memory.turns.present
+        present = self.served.memory.services.turns.present
         if not trouble:
             present.refresh()
         present.followed = not trouble
@@ -271,7 +270,7 @@ class JobRunner:
 
     def _check_index(self) -> str:
         """Log that the index is gone or new. Anyone who needs it rebuilds it from the files."""
-        previous, self._index_inode = self._index_inode, self.served.memory.searcher.inode()
+        previous, self._index_inode = self._index_inode, self.served.memory.services.searcher.inode()
         if previous is not None and previous != self._index_inode:
             self._log.say("warning", "index_gone" if self._index_inode < 0 else "index_anew")
         return ""
@@ -310,14 +309,13 @@ class JobRunner:
         old = self.served.memory
         new = self._open_memory(config)
         is_same = (config.search, config.workspaces) == (old.config.search, old.config.workspaces)
-        new.turns.present.followed = self.is_followed and is_same
-        self.served.live.use(new)
+        new.services.turns.present.followed = self.is_followed and is_same
+        self.served.live.use(new.services)
         self.served = OperationContext(new, self.served.live)
         if not is_same:
             self._follow_trouble = _FIRST_SCAN_PENDING
             self._follower_restart.set()
-        if "searcher" in old.services.__dict__:
-            old.searcher.close()
+        old.services.close()
         self._on_config_change(config)
         self._log.say("info", "config_reloaded", waits=" ".join(self._settings_awaiting_restart()))
 
@@ -403,7 +401,9 @@ class JobRunner:
         """Commit changed notes, tag the day and the week. Soon after the start only if that is overdue."""
         memory, is_first = self.served.memory, not self._has_checked_notes
         self._has_checked_notes = True
-        if not memory.config.git.auto_commit or (is_first and not memory.commit_due()):
+        if not memory.config.git.auto_commit or (
+            is_first and not memory.services.maintenance.is_commit_due()
+        ):
             return ""
         outcome = memory.commit()
         if outcome.changed:
@@ -447,7 +447,7 @@ class JobRunner:
         if not self._may_change_notes():
             return ""
         try:
-            result = condense_due(self.served.memory)
+            result = self.served.memory.services.condenser.condense_due()
         except Busy:
             return ""
         if result.periods or result.edits or result.drafts:
@@ -466,7 +466,7 @@ class JobRunner:
         known = {(due.topic.name, due.at) for due in self._due_topics}
         memory = self.served.memory
         now = memory.services.clock.local_now()
-        topics = memory.turns.topics().topics
+        topics = memory.services.turns.topics().topics
         self._due_topics, self._due_problem = find_due_topics(memory.home, topics, now)
         for due in self._due_topics:
             if (due.topic.name, due.at) not in known:
@@ -499,7 +499,7 @@ class JobRunner:
 
     def skipped(self, asked: Json, began: int, code: str, reason: str) -> None:
         """Note that a turn got an empty answer."""
-        self.served.memory.turns.skipped(asked, began, code, reason)
+        self.served.memory.services.turns.skipped(asked, began, code, reason)
 
     def problems(self) -> list[str]:
         """The problems that an operator should know, as texts."""

@@ -67,7 +67,7 @@ def run(home: Home, asked: ServeOptions) -> int:
 async def _serve(home: Home, instance: DaemonInstance, options: ServeOptions) -> int:
     log, metrics = Log(home.private / "daemon.log"), Metrics()
     memory = _open_memory(home, load_config(home).config, log)
-    live = SessionRegistry(memory)
+    live = SessionRegistry(memory.services)
     recover_quietly(memory)
     runner = JobRunner(
         OperationContext(memory, live),
@@ -124,10 +124,10 @@ def _open_memory(home: Home, config: Config, log: Log) -> Memory:
     token = DEADLINE.set(time.monotonic() + _WARMUP_TIMEOUT_S)  # files of megabytes are for the follower
     try:
         with suppress(TacitError, OSError):  # each search reports it
-            for reason in memory.searcher.find("", limit=1, catch_up=0.0).degraded:
+            for reason in memory.services.searcher.find("", limit=1, catch_up=0.0).degraded:
                 if not reason.startswith("vector:"):  # the follower makes those, and says so if it cannot
                     log.say("warning", "index", odd=reason)
-        memory.turns.rehearse()
+        memory.services.turns.rehearse()
     finally:
         DEADLINE.reset(token)
     return memory

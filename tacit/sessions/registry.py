@@ -20,11 +20,15 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
+from tacit.clock import Clock
+from tacit.config import Config
 from tacit.errors import Busy, SessionError, TacitError
 from tacit.home import files
-from tacit.sessions.agents import find_excluded_agent, is_own_work, named_agents
+from tacit.home.layout import Home
+from tacit.sessions.conversations import Conversations
+from tacit.sessions.recovery import RecoveryResult, SessionRecovery
 from tacit.transcripts import format as form
 from tacit.transcripts import writer
 from tacit.transcripts.capture import Session
@@ -32,13 +36,20 @@ from tacit.transcripts.event_ids import EventIds, NotedEvent
 from tacit.transcripts.model import Sealed
 from tacit.transcripts.writer import SessionState
 
-if TYPE_CHECKING:
-    from tacit.memory import Memory, Worked
-
 _MAX_OPEN_FILES = 64  # transcripts open at the same time
 _QUIET_TIMEOUT_S = 20.0  # without a message; then the transcript is closed, so that others can write to it
 _MAX_REMEMBERED = 4096  # newest ids and newest ends that are kept in memory
 _MAX_ATTEMPTS = 3  # another process may finalize a session while it is opened
+
+
+class SessionServices(Protocol):
+    """What the registry uses of one home."""
+
+    home: Home
+    config: Config
+    clock: Clock
+    conversations: Conversations
+    recovery: SessionRecovery
 
 
 class SessionRef(NamedTuple):
@@ -121,13 +132,13 @@ class SessionRegistry:
 
     def __init__(
         self,
-        memory: Memory,
+        services: SessionServices,
         *,
         clock: Callable[[], float] = boot_seconds,
         most_open: int = _MAX_OPEN_FILES,
         quiet: float = _QUIET_TIMEOUT_S,
     ) -> None:
-        self._memory, self._clock = memory, clock
+        self._services, self._clock = services, clock
         self._max_open, self._quiet_seconds = most_open, quiet
         self._mutex = threading.Lock()  # guards what follows; never held while reading or writing a file
         self._by_id: dict[str, _LiveSession] = {}
@@ -136,14 +147,14 @@ class SessionRegistry:
         self._recent_captures: OrderedDict[str, Kept] = OrderedDict()
         self._ended: OrderedDict[str, Sealed] = OrderedDict()  # by id
         self._ended_ids: OrderedDict[str, str] = OrderedDict()  # id of the session that ended last, by key
-        self._ids = EventIds(memory.home)
+        self._ids = EventIds(services.home)
         self._needs_commit = True  # sessions that another process ended, or this one before a crash
-        memory.seals_idle = False
+        services.recovery.seals_idle = False
 
-    def use(self, memory: Memory) -> None:
-        """Use this memory and its settings from now on."""
-        memory.seals_idle = False
-        self._memory = memory
+    def use(self, services: SessionServices) -> None:
+        """Use these services, and their settings, from now on."""
+        services.recovery.seals_idle = False
+        self._services = services
 
     # ------------------------------------------------------------ events
 
@@ -183,26 +194,19 @@ class SessionRegistry:
         write: Callable[[Session, datetime], int],
     ) -> Kept:
         record = _scope_record_id(about, record)
-        self._memory.home.require()  # never write to the empty mount point of a missing disk
-        if not self._is_captured(about):
+        self._services.home.require()  # never write to the empty mount point of a missing disk
+        if not self._services.conversations.is_captured(about.session_key, about.agent):
             return _NOT_CAPTURED
         with self._enter_session(about) as live:
             if record and (earlier := self._find_earlier_capture(record)):
                 if live.is_new:
                     self._forget(live)
                 return earlier
-            result = self._append(live, about, record, moment or self._memory.moment(), write)
+            result = self._append(live, about, record, moment or self._services.clock.now(), write)
             if record and result.number:
                 self._remember(self._recent_captures, record, result)
         self._close_least_used()
         return result
-
-    def _is_captured(self, about: SessionRef) -> bool:
-        capture = self._memory.config.capture
-        agents = named_agents(about.session_key, about.agent)
-        if is_own_work(about.session_key):
-            return False
-        return capture.enabled and not find_excluded_agent(agents, capture.exclude_agents)
 
     def _append(
         self,
@@ -224,7 +228,7 @@ class SessionRegistry:
             except (SessionError, Busy, PermissionError, FileNotFoundError):
                 # Another process finalized it, perhaps between two of our steps: continue in a new part.
                 self._detach(live)
-                if not attempts_left or self._memory.knows(live.session_id):
+                if not attempts_left or self._services.conversations.is_open(live.session_id):
                     raise
                 continue
             except BaseException:
@@ -258,7 +262,7 @@ class SessionRegistry:
             self._detach(live)
             self._forget(live)
             with suppress(TacitError, OSError):
-                self._memory.discard(live.session_id)
+                self._services.conversations.discard(live.session_id)
 
     # ------------------------------------------------------------ which session
 
@@ -290,7 +294,7 @@ class SessionRegistry:
     def _find_key(self, session_id: str) -> str | None:
         with self._mutex:
             live = self._by_id.get(session_id)
-        return live.about.session_key if live else self._memory.key_of(session_id)
+        return live.about.session_key if live else self._services.conversations.find_key(session_id)
 
     def _find_live(self, about: SessionRef) -> _LiveSession | None:
         with self._mutex:
@@ -317,14 +321,14 @@ class SessionRegistry:
     def _find_on_disk(self, about: SessionRef) -> _LiveSession | None:
         """A session that another process left open: the daemon was restarted, or a command began it."""
         if about.session_id:
-            record = writer.find_state(self._memory.home, about.session_id)
+            record = writer.find_state(self._services.home, about.session_id)
             fits = record is not None and record.opening.session_id == about.session_id
             return (
                 self._attach_record(record) if record is not None and fits and self._is_open(record) else None
             )
         records = [
             record
-            for record in self._memory.open_sessions()
+            for record in self._services.conversations.list_open()
             if record.opening.session_key == about.session_key and record.detached and self._is_open(record)
         ]
         return (
@@ -334,7 +338,7 @@ class SessionRegistry:
     def _is_open(self, record: SessionState) -> bool:
         if record.path is None:
             return True
-        file = self._memory.home.root / record.path
+        file = self._services.home.root / record.path
         with suppress(OSError):
             return not writer.is_sealed(file)
         return False
@@ -352,10 +356,10 @@ class SessionRegistry:
 
     def _idle_seconds(self, record: SessionState) -> float:
         try:
-            written = (self._memory.home.root / str(record.path)).stat().st_mtime
+            written = (self._services.home.root / str(record.path)).stat().st_mtime
         except OSError:
             return 0.0
-        return max(0.0, self._memory.moment().timestamp() - written)
+        return max(0.0, self._services.clock.now().timestamp() - written)
 
     def _forget(self, live: _LiveSession) -> None:
         live.is_over = True
@@ -370,7 +374,7 @@ class SessionRegistry:
 
     def _open_session(self, live: _LiveSession, about: SessionRef) -> Session:
         if live.session is None:
-            live.session = self._memory.session(
+            live.session = self._services.conversations.open(
                 about.session_key,
                 about.agent or live.about.agent,
                 about.channel or live.about.channel,
@@ -428,13 +432,13 @@ class SessionRegistry:
 
     def _session_files(self, noted: NotedEvent) -> Iterator[str]:
         """The transcript files of a session, newest first."""
-        root = self._memory.home.root
+        root = self._services.home.root
         pattern = f"raw/conversations/*/*/*/????-{form.safe_name(noted.session_id)}-*.md"
         yield from sorted((str(file.relative_to(root)) for file in root.glob(pattern)), reverse=True)
 
     def _contains_event(self, path: str, noted: NotedEvent) -> bool:
         """Whether the transcript contains the noted event, with the same number and time."""
-        transcript = writer.attempt_load(self._memory.home, path)
+        transcript = writer.attempt_load(self._services.home, path)
         if str(transcript.fields.get("session_id")) != noted.session_id:
             return False
         return any(
@@ -456,7 +460,7 @@ class SessionRegistry:
         returns the same answer. `record`: an id as for messages, so that a repeated end cannot end the
         session that began after it."""
         record = _scope_record_id(about, record)
-        self._memory.home.require()
+        self._services.home.require()
         if record and (earlier := self._find_ended_by_record(record)):
             return earlier
         live = self._find_live(about)
@@ -473,10 +477,10 @@ class SessionRegistry:
             session = self._open_session(live, live.about)
             if record and session.path:
                 self._ids.note(record, NotedEvent(live.session_id, 0, "", session.path))
-            return self._finalize(live, session, at or self._memory.moment(), tags)
+            return self._finalize(live, session, at or self._services.clock.now(), tags)
 
     def _is_still_open(self, live: _LiveSession) -> bool:
-        if live.session is None and not self._memory.knows(live.session_id):
+        if live.session is None and not self._services.conversations.is_open(live.session_id):
             self._forget(live)
         return not live.is_over
 
@@ -491,7 +495,7 @@ class SessionRegistry:
         live.session = None
         self._forget(live)
         if sealed is None:
-            self._memory.discard(live.session_id)
+            self._services.conversations.discard(live.session_id)
             return None
         self._needs_commit = True
         with self._mutex:
@@ -507,7 +511,7 @@ class SessionRegistry:
             session_id = about.session_id or self._ended_ids.get(about.session_key, "")
             if session_id in self._ended:
                 return self._ended[session_id]
-        path = self._memory.last_part(session_id) if session_id else None
+        path = self._services.conversations.find_last_part(session_id) if session_id else None
         return self._read_seal(session_id, path) if path else None
 
     def _find_ended_by_record(self, record: str) -> Sealed | None:
@@ -517,23 +521,23 @@ class SessionRegistry:
         return self._read_seal(noted.session_id, noted.path)
 
     def _read_seal(self, session_id: str, path: str) -> Sealed | None:
-        file = self._memory.home.root / path
+        file = self._services.home.root / path
         with suppress(OSError):
             if writer.is_sealed(file):
                 return Sealed(session_id, path, files.digest(file.read_bytes()), None)
         return None
 
-    def commit_ended(self) -> Worked | None:
+    def commit_ended(self) -> RecoveryResult | None:
         """Commit the ended sessions. None: there are none."""
         if not self._needs_commit:
             return None
         self._needs_commit = False
         outcome = None
         try:
-            outcome = self._memory.recover()
+            outcome = self._services.recovery.recover()
         finally:
             waits = outcome is None or outcome.waiting
-            if waits and self._memory.config.git.auto_commit:
+            if waits and self._services.config.git.auto_commit:
                 self._needs_commit = True
         return outcome
 
@@ -543,10 +547,10 @@ class SessionRegistry:
         """Finalize sessions without events for capture.idle_seal_hours; return their paths.
 
         The wall clock can be set, so it only counts for the time before this process saw the session."""
-        seconds = self._memory.config.capture.idle_seal_hours * 3600
+        seconds = self._services.config.capture.idle_seal_hours * 3600
         sealed = []
         problems: list[str] = []
-        for record in self._memory.open_sessions():
+        for record in self._services.conversations.list_open():
             if record.detached and record.path and self._is_open(record):
                 try:
                     if self._finalize_if_idle(self._update_activity(record), seconds):
@@ -571,7 +575,7 @@ class SessionRegistry:
         return live
 
     def _file_stamp(self, path: str | None) -> tuple[int, int]:
-        info = os.stat(f"{self._memory.home.root}/{path}")
+        info = os.stat(f"{self._services.home.root}/{path}")
         return info.st_mtime_ns, info.st_size
 
     def _finalize_if_idle(self, live: _LiveSession, seconds: float) -> bool:
@@ -586,7 +590,10 @@ class SessionRegistry:
                 live.last_used = self._clock()  # another process writes to it, so it is not idle
                 return False
             turns = session.turns()
-            return self._finalize(live, session, turns[-1].at if turns else self._memory.moment()) is not None
+            return (
+                self._finalize(live, session, turns[-1].at if turns else self._services.clock.now())
+                is not None
+            )
 
     def close(self) -> None:
         """Close all sessions without finalizing them: they continue after a restart."""
@@ -596,7 +603,7 @@ class SessionRegistry:
             with live.lock, suppress(TacitError, OSError):
                 self._detach(live)
         self._ids.close()
-        self._memory.seals_idle = True
+        self._services.recovery.seals_idle = True
 
 
 class _SessionEntry:

@@ -149,7 +149,7 @@ def in_the_index(form: str) -> Make:
         commit(home, "knowledge/people/noor.md", f"# Noor\n\nHer bird is {form}\n")
         memory = product.open(home)
         memory.search("bird")
-        memory.searcher.close()
+        memory.services.searcher.close()
 
     return make
 
@@ -356,7 +356,7 @@ def test_a_rebuild_loses_it_in_its_files_and_its_index(home: Path, tacit: Tacit)
     memory = product.open(home)
     put(tree, ".tacit/receipts/2026-11.jsonl", json.dumps({"message": TEXT}) + "\n")
     memory.search("bird")
-    memory.searcher.close()
+    memory.services.searcher.close()
     put(tree, ".tacit/memory.db", (home / ".tacit/memory.db").read_bytes())
     forget_all(home, tacit)
     assert git(tree, "status", "--short") == ""

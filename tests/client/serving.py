@@ -24,7 +24,7 @@ def serving(
     root: Path, *, workers: int = 4, waiting: int = 32, deadline_ms: int = 30_000
 ) -> Iterator[OperationContext]:
     memory = tacit.open(root)
-    served = OperationContext(memory, SessionRegistry(memory))
+    served = OperationContext(memory, SessionRegistry(memory.services))
     serve = replace(memory.config.serve, workers=workers, waiting=waiting)
     up, over = threading.Event(), asyncio.Event()
     loop = asyncio.new_event_loop()

@@ -678,12 +678,12 @@ def test_an_open_session_goes_on_under_its_new_name(home: Path, memory: Memory) 
 def test_the_index_is_made_anew_without_it(home: Path, memory: Memory) -> None:
     commit(home, NOTE, f"# Noor\n\nHer {SECRET} is a bird\n")
     assert memory.search("heron")
-    memory.searcher.close()
+    memory.services.searcher.close()
     assert forgotten(home).passages
     assert not list(home.glob(".tacit/memory.db*"))
     fresh = product.open(home)
     assert fresh.search("bird")[0].path == NOTE
-    fresh.searcher.close()
+    fresh.services.searcher.close()
     assert residue(home) == []
 
 

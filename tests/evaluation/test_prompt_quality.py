@@ -219,7 +219,7 @@ def sailing(tmp_path: Path) -> Iterator[Memory]:
 
 
 def ranked(memory: Memory, question: str, budget: int = 1000) -> list[str]:
-    with closing(open_index(memory.searcher.file)) as index:
+    with closing(open_index(memory.services.searcher.file)) as index:
         return [str(line) for line in rank_chunks(index, question, EVERYTHING, budget)]
 
 
@@ -256,7 +256,7 @@ def test_a_home_holds_transcripts_and_nothing_else(tmp_path: Path) -> None:
     folders = ("raw", "knowledge", "topics", "archive", "drafts")
     files = {str(file.relative_to(root)) for name in folders for file in (root / name).rglob("*.md")}
     assert files == {path for path, _ in known}
-    assert memory.moment() == datetime(2026, 3, 5, 10, 1, tzinfo=UTC)
+    assert memory.services.clock.now() == datetime(2026, 3, 5, 10, 1, tzinfo=UTC)
 
 
 def test_a_prompt_in_which_nothing_passed_is_the_message(tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ def test_a_quote_is_found_in_the_prompt_for_ones_own_home(own: Memory) -> None:
         assert two.results[way, 4000].recall == 1.0
         assert three.results[way, 4000].recall == 0.5
     assert one.results["recent", 4000].recall == 0.0
-    own.searcher.close()
+    own.services.searcher.close()
 
 
 def test_the_words_of_the_question_itself_prove_nothing(own: Memory) -> None:
@@ -324,7 +324,7 @@ def test_the_words_of_the_question_itself_prove_nothing(own: Memory) -> None:
     ]
     [one] = measure_home(own, asked, (4000,), quietly)
     assert {result.recall for result in one.results.values()} == {0.0}
-    own.searcher.close()
+    own.services.searcher.close()
 
 
 def test_what_stands_in_every_prompt_of_the_home_counts_and_costs(own: Memory) -> None:
@@ -332,14 +332,14 @@ def test_what_stands_in_every_prompt_of_the_home_counts_and_costs(own: Memory) -
     [one] = measure_home(own, [EvalQuestion("1", "kiln", "", ((soul,),))], (4000,), quietly)
     assert one.results["compiled", 4000].recall == 1.0
     assert one.results["compiled", 4000].tokens > 100
-    own.searcher.close()
+    own.services.searcher.close()
 
 
 def test_measuring_leaves_no_trace_in_the_home(own: Memory) -> None:
     list(measure_home(own, [EvalQuestion("1", "kiln", "")], (64, 4000), quietly))
     assert not (own.home.private / "receipts").exists()
     assert not (own.home.private / "gate").exists()
-    own.searcher.close()
+    own.services.searcher.close()
 
 
 def test_turns_of_a_home_come_newest_first(own: Memory) -> None:
@@ -355,7 +355,7 @@ def test_turns_of_a_home_come_newest_first(own: Memory) -> None:
     [one] = measure_home(own, asked, (16, 64), quietly)
     assert one.results["recent", 16].recall == 0.5
     assert one.results["recent", 64].recall == 1.0
-    own.searcher.close()
+    own.services.searcher.close()
 
 
 def test_a_session_that_is_open_is_looked_through_as_well(own: Memory) -> None:
@@ -367,10 +367,10 @@ def test_a_session_that_is_open_is_looked_through_as_well(own: Memory) -> None:
     [one] = measure_home(own, asked, (4000,), quietly)
     assert one.results["compiled", 4000].recall == 1.0
     session.end()
-    own.searcher.close()
+    own.services.searcher.close()
 
 
 def test_what_a_turn_had_to_do_without_is_kept(own: Memory) -> None:
     [one] = measure_home(own, [EvalQuestion("1", "kiln " * 400, "")], (64,), quietly)
     assert "message-shortened" in {notice.code for notice in one.notices}
-    own.searcher.close()
+    own.services.searcher.close()

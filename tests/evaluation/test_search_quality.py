@@ -137,7 +137,7 @@ def test_questions_about_a_home_are_answered_by_places(home: Path) -> None:
     assert three.ranks == ()
     assert one.right[0]
     assert not any(three.right)
-    memory.searcher.close()
+    memory.services.searcher.close()
 
 
 # Measures: those that people mean by these names

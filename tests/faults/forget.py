@@ -29,7 +29,7 @@ def furnish(home: Path) -> None:
             session.message("user", said)
             session.message("agent", "Yes.")
     memory.turn(f"where is the {SECRET}?")
-    memory.searcher.close()
+    memory.services.searcher.close()
     memory.write(NOTE, f"# Heron\n\n- {SECRET}\n- tea\n", replacing=None)
     for name, text in (("forgotten", "One"), (SECRET, "Two")):  # the second needs a number
         memory.write(f"knowledge/people/{name}.md", f"# {text}\n", replacing=None)

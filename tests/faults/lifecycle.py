@@ -37,7 +37,7 @@ def talked(home: Path) -> None:
 def talk(home: Path, conversations: Sequence[tuple[str, str]], day: int = 0) -> None:
     memory = tacit.open(home)
     for number, (said, answer) in enumerate(conversations, day):
-        began = datetime(2026, 3, 2, 10, tzinfo=memory.moment().tzinfo) + timedelta(days=number)
+        began = datetime(2026, 3, 2, 10, tzinfo=memory.services.clock.now().tzinfo) + timedelta(days=number)
         with memory.session(session_id=f"day{number}", started=began) as session:
             session.message("user", said, at=began)
             session.message("agent", answer, at=began + timedelta(minutes=1))
@@ -58,7 +58,7 @@ def proposed(home: Path) -> None:
     """And a guest's word that waits for a review."""
     talked(home)
     memory = tacit.open(home)
-    began = datetime(2026, 3, 9, 10, tzinfo=memory.moment().tzinfo)
+    began = datetime(2026, 3, 9, 10, tzinfo=memory.services.clock.now().tzinfo)
     with memory.session("agent:main:telegram:group:-100", session_id="guest", started=began) as session:
         session.message("user", "We decided to open the shop at nine on Mondays.", at=began, speaker="Guest")
         session.end(at=began + timedelta(minutes=2))

@@ -72,7 +72,7 @@ def _adopt_again(home: Path) -> None:
 def _end_if_open(home: Path) -> None:
     """A session of the command line belongs to no process: its host ends it."""
     memory = tacit.open(home)
-    if memory.knows("commands"):
+    if memory.services.conversations.is_open("commands"):
         memory.session(session_id="commands").end()
 
 

@@ -223,14 +223,14 @@ def _all_files(home: Path) -> dict[str, tuple[bytes, float]]:
 def test_commits_are_due_after_the_interval_and_not_before(home: Path) -> None:
     last = at(home, datetime.now().astimezone()).history.last_commit_of("maintenance")
     assert last is not None
-    assert not at(home, last + timedelta(minutes=29)).commit_due()
-    assert at(home, last + timedelta(minutes=31)).commit_due()
+    assert not at(home, last + timedelta(minutes=29)).services.maintenance.is_commit_due()
+    assert at(home, last + timedelta(minutes=31)).services.maintenance.is_commit_due()
 
 
 def test_a_conversation_does_not_put_off_the_commit_of_notes(home: Path) -> None:
     later = datetime.now().astimezone() + timedelta(minutes=31)
     say_something(at(home, later))
-    assert at(home, later).commit_due()
+    assert at(home, later).services.maintenance.is_commit_due()
 
 
 def test_without_auto_commit_a_conversation_waits_until_it_is_asked_for(home: Path, git_log: GitLog) -> None:

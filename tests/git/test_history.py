@@ -550,7 +550,7 @@ def test_undo_of_a_deleted_attachment_brings_back_its_bytes_and_not_the_pointer(
     again = large.history.undo(bad)
     assert (large.home / PICTURE).read_text() == "the picture"
     assert user(large.home, "show", f"HEAD:{PICTURE}").encode() == make_lfs_pointer(b"the picture")
-    assert large.memory.note_changes().edits == ()
+    assert large.memory.services.committer.note_changes().edits == ()
     large.history.undo(again)
     assert not (large.home / PICTURE).exists()
 

@@ -46,7 +46,7 @@ def test_a_pointer_stays_a_pointer_when_git_lfs_is_gone(
     put(home)
     memory.commit()
     monkeypatch.setattr(committer, "is_lfs_installed", lambda: False)
-    assert memory.note_changes().edits == ()
+    assert memory.services.committer.note_changes().edits == ()
 
 
 def test_without_git_lfs_the_bytes_themselves_are_committed(
@@ -61,7 +61,7 @@ def test_without_git_lfs_the_bytes_themselves_are_committed(
 def test_a_dry_run_stores_nothing(home: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(committer, "is_lfs_installed", lambda: True)
     put(home)
-    assert [edit.path for edit in memory.note_changes().edits] == [NAME]
+    assert [edit.path for edit in memory.services.committer.note_changes().edits] == [NAME]
     assert not (home / ".git/lfs").exists()
 
 

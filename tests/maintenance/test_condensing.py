@@ -10,10 +10,8 @@ import pytest
 
 from tacit.condense.leases import machine_name
 from tacit.condense.plan import plan
-from tacit.condense.service import condense, due_periods
 from tacit.home.layout import Home
 from tacit.home.trust import trust
-from tacit.maintenance import condense_due, run_all
 from tests.conftest import GitLog
 from tests.maintenance.life import MEMORY, Life, archived_text, killed_at
 
@@ -23,18 +21,18 @@ JOURNAL = "knowledge/journal/2026-03-02.md"
 
 def test_a_day_is_condensed_after_its_time_and_once(life: Life, git_log: GitLog) -> None:
     life.talk(DECIDED, ("agent", "I moved the launch to Saturday and told Noor about the plates."))
-    assert due_periods(life.memory) == []
+    assert life.memory.services.condenser.find_due_periods() == []
     life.now = datetime(2026, 3, 2, 23, 1, tzinfo=UTC)
-    done = condense_due(life.memory)
+    done = life.memory.services.condenser.condense_due()
     assert done.periods == ("day 2026-03-02",)
     assert "### Summary" in life.text(JOURNAL)
     assert git_log("-1")[0].trailer("Condensed") == ["day 2026-03-02"]
     before, commits = life.text(JOURNAL), len(git_log())
     life.pass_time(minutes=5)
-    assert condense_due(life.memory).periods == ()
+    assert life.memory.services.condenser.condense_due().periods == ()
     (life.root / ".tacit/runs.jsonl").unlink()  # then the commits tell
-    assert "day 2026-03-02" in life.memory.runs.condensed()
-    assert condense_due(life.memory).periods == ()
+    assert "day 2026-03-02" in life.memory.services.runs.condensed()
+    assert life.memory.services.condenser.condense_due().periods == ()
     assert (life.text(JOURNAL), len(git_log())) == (before, commits)
 
 
@@ -44,7 +42,7 @@ def test_an_agent_that_repeats_what_is_known_tells_the_day_nothing_new(life: Lif
     life.pass_time(days=2)
     life.talk("How hot were the big plates?", ("agent", f"{DECIDED} We decided to sell the old kiln, too."))
     life.pass_time(days=1)
-    condense_due(life.memory)
+    life.memory.services.condenser.condense_due()
     page = life.text("knowledge/journal/2026-03-04.md")
     assert "the old kiln" in page
     assert "1,215" not in page
@@ -54,7 +52,7 @@ def test_a_page_that_others_read_does_not_get_the_summary_of_the_owners_day(life
     (life.root / JOURNAL).write_text("---\naudience: group\n---\n## 2026-03-02\n")
     life.talk(DECIDED, ("agent", "I moved the launch to Saturday and told Noor about the plates."))
     life.now = datetime(2026, 3, 2, 23, 1, tzinfo=UTC)
-    condense_due(life.memory)
+    life.memory.services.condenser.condense_due()
     assert "1,215" not in life.text(JOURNAL)
     assert "1,215" in life.text(JOURNAL.replace(".md", "-owner.md"))
 
@@ -64,7 +62,7 @@ def test_days_off_are_caught_up_with_the_oldest_first(life: Life) -> None:
         life.talk(DECIDED.replace("1,215", f"1,2{life.now.day}"))
         life.now = (life.now + timedelta(days=1)).replace(hour=9)
     life.pass_time(days=20)
-    done = condense_due(life.memory)
+    done = life.memory.services.condenser.condense_due()
     days = [period for period in done.periods if period.startswith("day")]
     assert days == ["day 2026-03-02", "day 2026-03-03", "day 2026-03-04"]
     assert "week 2026-W10" in done.periods
@@ -77,11 +75,11 @@ def test_a_conversation_that_ends_after_the_condensation_is_taken_in(life: Life)
     session = memory.session(session_id="late", started=life.now)
     session.message("user", "We agreed that Noor gets the key for the shop in April.")
     life.now = datetime(2026, 3, 2, 23, 5, tzinfo=UTC)
-    condense_due(life.memory)
+    life.memory.services.condenser.condense_due()
     assert "Noor" not in life.text(JOURNAL)
     life.pass_time(minutes=20)
     session.end()
-    condense_due(life.memory)
+    life.memory.services.condenser.condense_due()
     assert "Noor" in life.text(JOURNAL)
 
 
@@ -90,29 +88,29 @@ def test_a_conversation_that_was_sealed_or_brought_later_is_taken_in_though_it_e
 ) -> None:
     life.talk(DECIDED)
     life.now = datetime(2026, 3, 2, 23, 1, tzinfo=UTC)
-    condense_due(life.memory)
+    life.memory.services.condenser.condense_due()
     life.now = datetime(2026, 3, 2, 15, tzinfo=UTC)
     life.talk("We agreed that Noor gets the key for the shop in April.")
     life.now = datetime(2026, 3, 3, 9, tzinfo=UTC)
-    assert condense_due(life.memory).periods == ("day 2026-03-02",)
+    assert life.memory.services.condenser.condense_due().periods == ("day 2026-03-02",)
     assert "Noor" in life.text(JOURNAL)
     life.pass_time(minutes=1)
-    assert condense_due(life.memory).periods == ()
+    assert life.memory.services.condenser.condense_due().periods == ()
 
 
 def test_what_another_machine_learned_and_condensed_is_known_after_a_pull(life: Life, tmp_path: Path) -> None:
     other = Life(tmp_path / "other", life.now)
     subprocess.run(["cp", "-r", str(life.root), str(other.root)], check=True)
     trust(Home(other.root))
-    assert run_all(other.memory).summed is not None  # it has its own record from now on
+    assert other.memory.work().summed is not None  # it has its own record from now on
     life.talk(DECIDED)
     life.now = datetime(2026, 3, 2, 23, 30, tzinfo=UTC)
-    run_all(life.memory)
+    life.memory.work()
     (life.root / MEMORY).write_text(life.text().replace(life.lines()[-1] + "\n", ""))  # not so
     life.memory.commit()
     other.now = life.now + timedelta(days=1)
     subprocess.run(["git", "-C", str(other.root), "pull", "-q", str(life.root)], check=True)
-    assert condense_due(other.memory).periods == ()
+    assert other.memory.services.condenser.condense_due().periods == ()
     assert other.memory.services.extractor.learn_pending().added == ()
     assert DECIDED not in other.text()
 
@@ -122,11 +120,13 @@ def test_a_dry_run_shows_what_would_be_and_does_nothing(life: Life, git_log: Git
     life.pass_time(days=1)
     memory = life.memory
     commits = len(git_log())
-    done = condense(memory, due_periods(memory), prune=True, archive=True, dry_run=True)
+    done = memory.services.condenser.condense(
+        memory.services.condenser.find_due_periods(), prune=True, archive=True, dry_run=True
+    )
     assert [edit.path for edit in done.edits] == [JOURNAL]
     assert not (life.root / JOURNAL).exists()
     assert len(git_log()) == commits
-    assert due_periods(life.memory)
+    assert life.memory.services.condenser.find_due_periods()
 
 
 def test_old_journal_pages_move_to_the_archive_and_can_be_brought_back(life: Life) -> None:
@@ -134,7 +134,7 @@ def test_old_journal_pages_move_to_the_archive_and_can_be_brought_back(life: Lif
     (life.root / old).parent.mkdir(parents=True, exist_ok=True)
     (life.root / old).write_text("# A day\n\n- long ago\n")
     life.memory.commit()
-    done = condense(life.memory, [], prune=False, archive=True)
+    done = life.memory.services.condenser.condense([], prune=False, archive=True)
     assert not (life.root / old).exists()
     assert life.text("archive/journal/2025-06-01.md") == "# A day\n\n- long ago\n"
     life.memory.history.undo(done.commits[-1])
@@ -153,7 +153,7 @@ def test_nothing_that_guides_or_is_young_or_linked_is_ever_evicted(life: Life) -
         (life.root / path).write_text(text)
     life.memory.commit()
     life.pass_time(days=400)
-    done = condense(life.memory, [], prune=False, archive=True)
+    done = life.memory.services.condenser.condense([], prune=False, archive=True)
     targets = {draft.target for draft in done.drafts}
     assert "knowledge/reference/unused.md" in targets
     assert not targets & {"knowledge/reference/pinned.md", "knowledge/reference/linked.md", MEMORY}
@@ -162,7 +162,7 @@ def test_nothing_that_guides_or_is_young_or_linked_is_ever_evicted(life: Life) -
 
 
 def evicted(life: Life) -> set[str]:
-    done = condense(life.memory, [], prune=False, archive=True)
+    done = life.memory.services.condenser.condense([], prune=False, archive=True)
     return {draft.target for draft in done.drafts} | {edit.path for edit in done.edits}
 
 
@@ -204,9 +204,9 @@ def test_a_month_without_pruning_tells_of_quiet_projects_too(life: Life) -> None
     life.memory.commit()
     life.now = datetime(2026, 6, 29, 9, tzinfo=UTC)
     life.talk(DECIDED)
-    condense(life.memory, [], prune=True, archive=True)
+    life.memory.services.condenser.condense([], prune=True, archive=True)
     life.now = datetime(2026, 6, 30, 23, 30, tzinfo=UTC)
-    done = condense_due(life.memory)
+    done = life.memory.services.condenser.condense_due()
     assert "month 2026-06" in done.periods
     assert [draft.target for draft in done.drafts] == ["knowledge/projects/_active.md"]
 
@@ -226,7 +226,7 @@ def test_a_note_that_somebody_edits_meanwhile_is_left_and_the_rewrite_waits(
         return found
 
     monkeypatch.setattr("tacit.condense.service.plan", planned)
-    done = condense(life.memory, [], prune=True, archive=False)
+    done = life.memory.services.condenser.condense([], prune=True, archive=False)
     assert "by hand, just now" in life.text()
     assert MEMORY in {draft.target for draft in done.drafts}
 
@@ -236,7 +236,7 @@ def test_pruning_by_policy_loses_nothing(life: Life) -> None:
     note = life.root / MEMORY
     note.write_text(note.read_text() + "".join(f"- 2026-01-01: entry {n} of many\n" for n in range(210)))
     life.memory.commit()
-    condense(life.memory, [], prune=True, archive=False)
+    life.memory.services.condenser.condense([], prune=True, archive=False)
     kept = life.text() + life.text("archive/memory/2026-03.md")
     assert all(f"entry {number} of many" in kept for number in range(210))
     assert life.text().count("\n") <= 200
@@ -254,15 +254,15 @@ def test_two_machines_with_one_remote_condense_a_day_once(life: Life, tmp_path: 
     trust(Home(other.root))
     for one in (life, other):
         one.now = datetime(2026, 3, 2, 23, 30, tzinfo=UTC)
-    assert condense_due(life.memory).periods == ("day 2026-03-02",)
-    done = condense_due(other.memory)
+    assert life.memory.services.condenser.condense_due().periods == ("day 2026-03-02",)
+    done = other.memory.services.condenser.condense_due()
     assert done.periods == ()
     assert not (other.root / JOURNAL).exists()
     remote.rename(tmp_path / "gone.git")
     other.pass_time(days=1)
     other.talk("We decided to close on Mondays from April on.")
     other.pass_time(days=1)
-    assert "could not be asked" in condense_due(other.memory).waiting
+    assert "could not be asked" in other.memory.services.condenser.condense_due().waiting
 
 
 def test_everything_that_is_due_runs_in_one_call_and_a_second_changes_nothing(
@@ -270,13 +270,13 @@ def test_everything_that_is_due_runs_in_one_call_and_a_second_changes_nothing(
 ) -> None:
     life.talk(DECIDED)
     life.pass_time(days=10)
-    done = run_all(life.memory)
+    done = life.memory.work()
     assert done.learnt is not None
     assert len(done.learnt.added) == 1
     assert done.summed is not None
     assert "day 2026-03-02" in done.summed.periods
     commits = len(git_log())
-    again = run_all(life.memory)
+    again = life.memory.work()
     assert not again.changed
     assert len(git_log()) == commits
 
@@ -296,9 +296,9 @@ def test_a_run_that_is_killed_between_two_files_loses_no_line_and_gives_none_twi
         (life.root / f"knowledge/journal/{day}.md").write_text(f"## {day}\n\n- what was on {day}\n")
     life.memory.commit()
     with killed_at(monkeypatch, number):
-        condense(life.memory, [], prune=True, archive=True)
+        life.memory.services.condenser.condense([], prune=True, archive=True)
     for _ in range(2):
-        condense(life.memory, [], prune=True, archive=True)
+        life.memory.services.condenser.condense([], prune=True, archive=True)
     text = life.text() + archived_text(life)
     assert {text.count(f"entry {entry} of many") for entry in range(210)} == {1}
     assert {text.count(f"- what was on {day}") for day in ("2025-10-01", "2025-10-02")} == {1}
@@ -309,7 +309,7 @@ def test_a_page_that_is_summed_up_and_archived_in_one_run_is_archived_with_its_s
     life.talk(DECIDED, ("agent", "I moved the launch to Saturday and told Noor about the plates."))
     (life.root / JOURNAL).write_text("## 2026-03-02\n\n- The new van came.\n")
     life.pass_time(days=120)
-    run_all(life.memory)
+    life.memory.work()
     assert "The new van" in (page := life.text("archive/journal/2026-03-02.md"))
     assert "### Summary" in page
     assert not (life.root / JOURNAL).exists()
@@ -323,7 +323,7 @@ def test_who_takes_back_a_run_keeps_what_was_written_by_hand_before_it(life: Lif
     learnt = life.memory.services.extractor.learn_pending().commits
     page.write_text(page.read_text() + "More of my own words.\n")
     life.now = datetime(2026, 3, 2, 23, 1, tzinfo=UTC)
-    for commit in (*condense_due(life.memory).commits, *learnt):
+    for commit in (*life.memory.services.condenser.condense_due().commits, *learnt):
         life.memory.history.undo(commit)
     assert "1,215" not in life.text() + page.read_text()
     assert "My own words." in life.text()
@@ -341,7 +341,7 @@ def test_what_a_hand_edit_kept_in_memory_is_not_archived(life: Life, monkeypatch
         return found
 
     monkeypatch.setattr("tacit.condense.service.plan", planned)
-    condense(life.memory, [], prune=True, archive=False)
+    life.memory.services.condenser.condense([], prune=True, archive=False)
     assert not (life.root / "archive/memory").exists()
 
 
@@ -349,5 +349,5 @@ def test_lines_of_a_day_wait_by_the_policy_of_the_journal(life: Life) -> None:
     life.set("review: {journal: owner, approvers: [Ines]}")
     life.talk(DECIDED)
     life.now = datetime(2026, 3, 2, 23, 1, tzinfo=UTC)
-    (draft,) = condense_due(life.memory).drafts
+    (draft,) = life.memory.services.condenser.condense_due().drafts
     assert (draft.category, draft.policy) == ("day", "owner")

@@ -8,8 +8,6 @@ import pytest
 
 from tacit.errors import MergeConflict, TacitError
 from tacit.home.layout import REVIEWED
-from tacit.maintenance import condense_due, run_all
-from tacit.review import service
 from tests.maintenance.life import GROUP, MEMORY, Life, answering
 
 DECIDED = "We decided to fire the big plates at 1,215 degrees."
@@ -83,10 +81,10 @@ def test_a_day_is_not_condensed_into_a_page_in_conflict_and_is_caught_up_with(li
     life.now = datetime(2026, 3, 2, 23, 1, tzinfo=UTC)
     before = mark(life, JOURNAL)
     with pytest.raises(MergeConflict, match=JOURNAL):
-        condense_due(life.memory)
+        life.memory.services.condenser.condense_due()
     assert life.text(JOURNAL) == before + MERGE
     (life.root / JOURNAL).write_text(before)
-    assert condense_due(life.memory).periods == ("day 2026-03-02",)
+    assert life.memory.services.condenser.condense_due().periods == ("day 2026-03-02",)
     assert "1,215" in life.text(JOURNAL)
 
 
@@ -95,12 +93,12 @@ def test_a_conversation_in_conflict_is_in_no_summary_until_it_is_resolved(life: 
     life.talk("We decided to sell the old kiln.")
     before = mark(life, path)
     life.now = datetime(2026, 3, 2, 23, 1, tzinfo=UTC)
-    condense_due(life.memory)
+    life.memory.services.condenser.condense_due()
     assert "1,215" not in life.text(JOURNAL)
     assert "old kiln" in life.text(JOURNAL)
     (life.root / path).write_text(before)
     life.pass_time(days=1)
-    condense_due(life.memory)
+    life.memory.services.condenser.condense_due()
     assert "1,215" in life.text(JOURNAL)
 
 
@@ -108,7 +106,7 @@ def test_all_that_is_due_is_done_except_what_a_conflict_holds_up(life: Life) -> 
     life.talk(DECIDED)
     mark(life, MEMORY)
     life.pass_time(days=1)
-    done = run_all(life.memory)
+    done = life.memory.work()
     assert any(MEMORY in str(problem) for problem in done.problems)
     assert life.text(MEMORY).endswith(MERGE)
 
@@ -119,17 +117,17 @@ def test_a_draft_is_not_approved_into_a_note_in_conflict_nor_out_of_one(life: Li
     (draft,) = life.memory.reviews.waiting()
     before = mark(life, MEMORY)
     with pytest.raises(MergeConflict, match=MEMORY):
-        service.approve(life.memory, draft.id, "Ines")
+        life.memory.services.review.approve(draft.id, "Ines")
     assert [one.id for one in life.memory.reviews.waiting()] == [draft.id]
     (life.root / MEMORY).write_text(before)
     draft_file = life.memory.reviews.path_of(draft)
     text = mark(life, draft_file)
     with pytest.raises(TacitError, match="merge conflict"):
-        service.approve(life.memory, draft.id, "Ines")
+        life.memory.services.review.approve(draft.id, "Ines")
     (life.root / draft_file).write_text(text)
     reviewed = mark(life, REVIEWED)
     with pytest.raises(MergeConflict, match=REVIEWED):
-        service.approve(life.memory, draft.id, "Ines")
+        life.memory.services.review.approve(draft.id, "Ines")
     (life.root / REVIEWED).write_text(reviewed)
-    service.approve(life.memory, draft.id, "Ines")
+    life.memory.services.review.approve(draft.id, "Ines")
     assert any("nine" in line for line in life.lines())

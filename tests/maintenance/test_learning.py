@@ -16,7 +16,6 @@ from tacit.errors import Busy
 from tacit.home import files
 from tacit.llm.chat import ChatError, NotAsked
 from tacit.llm.structured import BadAnswer
-from tacit.maintenance import run_all
 from tacit.provenance import comment
 from tests.conftest import GitLog
 from tests.maintenance.life import GROUP, MEMORY, Life, answering
@@ -307,11 +306,11 @@ def test_a_note_that_is_a_link_does_not_hold_up_the_work(
     (tmp_path / "mine.md").write_text("# Ines\n")
     (life.root / path).unlink()
     link(tmp_path / "mine.md", life.root / path)
-    done = run_all(life.memory)
+    done = life.memory.work()
     assert done.learnt is not None
     assert (len(done.learnt.sessions), done.learnt.waiting) == (1, 0)
     assert (tmp_path / "mine.md").read_text() == "# Ines\n"
     if path == MEMORY:
         assert "1,215" in life.memory.reviews.waiting()[0].body
     life.now += timedelta(days=1)
-    run_all(life.memory)
+    life.memory.work()

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from tacit.condense.service import condense, due_periods
 from tacit.errors import Busy, GitError, TacitError, UsageError
 from tacit.git.work_trees import list_work_trees
 from tacit.learn.extractors.registry import BUILT_IN
@@ -25,7 +24,6 @@ from tacit.rebuild import service
 from tacit.rebuild.merge import merge_rebuild
 from tacit.rebuild.service import LearningSetup, RebuildResult, rebuild
 from tacit.rebuild.store import RebuildSettings, open_rebuild
-from tacit.review import service as reviewing
 from tests.maintenance.life import GROUP, MEMORY, Life
 
 DECIDED = "We decided to fire at 1215 degrees from Monday on."
@@ -78,7 +76,9 @@ def lived(life: Life) -> Life:
         life.talk("The stall opens at nine, we decided.", key=GROUP, speaker="guest")
         life.memory.services.extractor.learn_pending()
         life.pass_time(days=1)
-        condense(life.memory, due_periods(life.memory), prune=False, archive=False)
+        life.memory.services.condenser.condense(
+            life.memory.services.condenser.find_due_periods(), prune=False, archive=False
+        )
         life.memory.commit()
     return life
 
@@ -94,7 +94,7 @@ def test_nothing_in_the_home_changes_before_it_is_adopted(lived: Life) -> None:
     anew(lived)
     assert snapshot(lived.root) == before
     assert lived.memory.git.head() == head
-    assert lived.memory.note_changes().edits == ()
+    assert lived.memory.services.committer.note_changes().edits == ()
 
 
 def test_what_was_learned_by_fewer_extractors_is_completed_and_adopted_in_one_commit(life: Life) -> None:
@@ -187,7 +187,7 @@ def test_the_words_of_others_still_wait_and_what_was_approved_stays(lived: Life)
     waiting = lived.memory.reviews.waiting()
     assert waiting
     for draft in waiting:
-        reviewing.approve(lived.memory, draft.id, "Ines")
+        lived.memory.services.review.approve(draft.id, "Ines")
     lived.memory.commit()
     anew(lived)
     assert differences(lived) == []
@@ -195,7 +195,7 @@ def test_the_words_of_others_still_wait_and_what_was_approved_stays(lived: Life)
 
 def test_what_was_rejected_is_not_proposed_again(lived: Life) -> None:
     for draft in lived.memory.reviews.waiting():
-        reviewing.reject(lived.memory, draft.id, "Ines")
+        lived.memory.services.review.reject(draft.id, "Ines")
     lived.memory.commit()
     anew(lived)
     assert list((home_of(lived) / "drafts").glob("*.md")) == []
@@ -240,7 +240,7 @@ def test_an_old_page_that_somebody_pinned_stays_where_it_is(lived: Life) -> None
     page = next(iter(sorted((lived.root / "knowledge/journal").glob("*.md"))))
     page.write_text(page.read_text().replace("---\n", "---\npinned: true\n", 1))
     lived.pass_time(days=120)
-    condense(lived.memory, [], prune=False, archive=True)
+    lived.memory.services.condenser.condense([], prune=False, archive=True)
     lived.memory.commit()
     assert page.is_file()
     anew(lived)
@@ -249,7 +249,7 @@ def test_an_old_page_that_somebody_pinned_stays_where_it_is(lived: Life) -> None
 
 def test_archived_pages_are_made_anew_and_archived_again(lived: Life) -> None:
     lived.pass_time(days=120)
-    condense(lived.memory, [], prune=False, archive=True)
+    lived.memory.services.condenser.condense([], prune=False, archive=True)
     lived.memory.commit()
     assert list((lived.root / "archive/journal").glob("*.md"))
     lived.talk("Morning.")

@@ -139,7 +139,7 @@ def live_in(root: Path) -> None:
         session.message("user", said, begun)
         session.end(begun)
     memory.commit()
-    memory.searcher.find("", now=NOW)
+    memory.services.searcher.find("", now=NOW)
 
 
 def files_of(root: Path, *, without: tuple[str, ...] = ()) -> dict[str, str]:

@@ -33,7 +33,7 @@ def talk(memory: Memory, number: int, *said: str) -> None:
 
 def ready(memory: Memory) -> Memory:
     memory.commit()
-    memory.searcher.catch_up(20)
+    memory.services.searcher.catch_up(20)
     return memory
 
 

@@ -81,7 +81,7 @@ histories = st.one_of(
 def test_nothing_makes_a_turn_hold_more_than_its_budget(
     lived: Memory, message: str, history: Any, budget: int, key: str
 ) -> None:
-    compiled = lived.turns.look(Request(message, key, history=history, budget=budget))
+    compiled = lived.services.turns.look(Request(message, key, history=history, budget=budget))
     assert tokens.count(compiled.text) == compiled.tokens <= budget
     assert "bug" not in notice_codes(compiled)
 
@@ -91,23 +91,25 @@ def test_nothing_makes_a_turn_hold_more_than_its_budget(
     "message", ["a " * 500_000, "\x00\x1b[2J\u202e" * 9000, "𓀀" * 250_000, "\ud800" * 999]
 )
 def test_a_message_of_a_megabyte_fits_every_budget(lived: Memory, message: str, budget: int) -> None:
-    compiled = lived.turns.look(Request(message, history=[("user", message)] * 3, budget=budget))
+    compiled = lived.services.turns.look(Request(message, history=[("user", message)] * 3, budget=budget))
     assert tokens.count(compiled.text) == compiled.tokens <= budget
     assert "bug" not in notice_codes(compiled)
 
 
 def test_a_negative_budget_holds_nothing(lived: Memory) -> None:
-    assert lived.turns.look(Request(QUESTION, budget=-5)).text == ""
+    assert lived.services.turns.look(Request(QUESTION, budget=-5)).text == ""
 
 
 def test_the_newest_words_have_room_beside_everything_else(lived: Memory) -> None:
-    compiled = lived.turns.look(Request(QUESTION, history=[("user", "the last thing I said")], budget=400))
+    compiled = lived.services.turns.look(
+        Request(QUESTION, history=[("user", "the last thing I said")], budget=400)
+    )
     assert compiled.text.endswith(QUESTION)
     assert "the last thing I said" in compiled.text
 
 
 def test_the_parts_add_up_to_about_the_whole(lived: Memory) -> None:
-    compiled = lived.turns.look(Request(QUESTION, history=[("user", "hello")] * 5, budget=2000))
+    compiled = lived.services.turns.look(Request(QUESTION, history=[("user", "hello")] * 5, budget=2000))
     told = sum(section.tokens for section in compiled.sections)
     assert abs(told - compiled.tokens) <= 0.1 * compiled.tokens
 
@@ -163,7 +165,7 @@ from tests.memory.homes import everything, opened
 
 memory = opened(Path(sys.argv[1]))
 for asked in json.loads(sys.argv[2]):
-    print(json.dumps(everything(memory.turns.look(Request(**asked)))))
+    print(json.dumps(everything(memory.services.turns.look(Request(**asked)))))
 """
 
 
@@ -196,16 +198,16 @@ def test_the_same_inputs_give_the_same_bytes_in_every_process(garden: Path) -> N
 
 
 def test_a_home_that_was_indexed_anew_gives_the_same_bytes(garden: Path) -> None:
-    before = everything(opened(garden).turns.look(Request(QUESTION)))
+    before = everything(opened(garden).services.turns.look(Request(QUESTION)))
     for file in garden.glob(".tacit/memory.db*"):
         file.unlink()
-    assert everything(opened(garden).turns.look(Request(QUESTION))) == before
+    assert everything(opened(garden).services.turns.look(Request(QUESTION))) == before
 
 
 def test_a_look_leaves_the_next_turn_as_it_was(garden: Path) -> None:
     memory = opened(garden)
-    looked = memory.turns.look(Request(QUESTION))
-    assert memory.turns.look(Request(QUESTION)).text == looked.text == memory.turn(QUESTION).text
+    looked = memory.services.turns.look(Request(QUESTION))
+    assert memory.services.turns.look(Request(QUESTION)).text == looked.text == memory.turn(QUESTION).text
 
 
 def test_the_config_gives_the_budget_where_nobody_else_does(garden: Path) -> None:

@@ -50,7 +50,7 @@ def in_conflict(text: str, eol: str = "\n") -> str:
 
 def turn(memory: Memory, question: str = QUESTION) -> str:
     """Without what earlier turns were given: that is not given again."""
-    return memory.turns.look(Request(question, OWNER)).text
+    return memory.services.turns.look(Request(question, OWNER)).text
 
 
 def git(root: Path, *arguments: str, stdin: str = "") -> str:
@@ -105,8 +105,8 @@ def test_a_file_that_git_calls_unmerged_is_in_no_prompt_until_it_is_added(garden
 
 def test_an_index_that_somebody_follows_hears_of_a_merge_at_once(garden: Path) -> None:
     memory = opened(garden)
-    memory.searcher.update()
-    memory.turns.present.followed = True
+    memory.services.searcher.update()
+    memory.services.turns.present.followed = True
     assert "OPENWORD" in turn(memory)
     unmerge(garden, HOSES)
     assert "OPENWORD" not in turn(memory)
@@ -118,7 +118,7 @@ def test_what_is_found_without_an_index_has_no_conflict_in_it(garden: Path) -> N
     write(garden, HOSES, in_conflict(NOTES[HOSES]))
     unmerge(garden, "knowledge/reference/taps.md")
     memory = opened(garden)
-    found = memory.searcher._scan("hoses taps inch MARKED tomatoes", EVERYTHING, 50, NOW)
+    found = memory.services.searcher._scan("hoses taps inch MARKED tomatoes", EVERYTHING, 50, NOW)
     assert found.channels == ("scan",)
     assert not {HOSES, "knowledge/reference/taps.md"} & {hit.path for hit in found.hits}
 
@@ -141,11 +141,11 @@ def test_committed_markers_are_in_no_prompt_of_the_past(garden: Path) -> None:
     whole = git(garden, "rev-parse", "HEAD").strip()
     git(garden, "commit", "-qam", "oops")
     memory = opened(garden)
-    compiled = memory.turns.look(Request(QUESTION, OWNER), "HEAD")
+    compiled = memory.services.turns.look(Request(QUESTION, OWNER), "HEAD")
     for word in ("MARKED", "SOULWORD", "OPENWORD", "TOPICWORD", "<<<<<<<"):
         assert word not in compiled.text
     assert "TAPSWORD" in compiled.text
-    assert "SOULWORD" in memory.turns.look(Request(QUESTION, OWNER), f"{whole}").text
+    assert "SOULWORD" in memory.services.turns.look(Request(QUESTION, OWNER), f"{whole}").text
     assert any("merge conflict" in one.reason for one in compiled.dropped if one.source == SOUL)
 
 
@@ -176,7 +176,7 @@ def test_files_of_an_adopted_workspace_are_left_out(garden: Path, tmp_path: Path
     assert "BEDWORD" in text
     unmerge(tmp_path / "repository", "vault/bed.md")
     memory = opened(garden)
-    memory.searcher.update(rebuild=True)
+    memory.services.searcher.update(rebuild=True)
     assert "BEDWORD" not in turn(memory)
 
 
@@ -305,7 +305,7 @@ def test_status_names_files_of_adopted_workspaces(garden: Path, tmp_path: Path) 
     vault.mkdir()
     (vault / "drip.md").write_text(in_conflict("# Drip\n"))
     settle(garden, PATIENT + OWNERS + f"workspaces: ['{vault}']\n")
-    opened(garden).searcher.update()
+    opened(garden).services.searcher.update()
     tacit = Tacit(garden)
     assert "conflict     workspace/vault/drip.md has unresolved" in tacit("status").stdout
     (vault / "drip.md").write_text("# Drip\n")

@@ -40,15 +40,15 @@ def durable(root: Path) -> dict[str, str]:
 
 def searches(monkeypatch: pytest.MonkeyPatch, memory: Memory) -> list[str]:
     """What is searched for from now on, warming up apart."""
-    memory.turns.warm()
+    memory.services.turns.warm()
     asked: list[str] = []
-    find = memory.searcher.find
+    find = memory.services.searcher.find
 
     def noted(text: Any, *args: Any, **more: Any) -> Any:
         asked.append(text)
         return find(text, *args, **more)
 
-    monkeypatch.setattr(memory.searcher, "find", noted)
+    monkeypatch.setattr(memory.services.searcher, "find", noted)
     return asked
 
 
@@ -329,14 +329,14 @@ def _no_index(memory: Memory) -> None:
     def broken(*_: Any, **__: Any) -> Any:
         raise OSError(5, "Input/output error")
 
-    memory.searcher.find = memory.searcher.names = broken  # type: ignore[method-assign]
+    memory.services.searcher.find = memory.services.searcher.names = broken  # type: ignore[method-assign]
 
 
 def _no_topics(memory: Memory) -> None:
     def broken() -> Any:
         raise RuntimeError("boom")
 
-    memory.turns.present.shelf = broken  # type: ignore[method-assign]
+    memory.services.turns.present.shelf = broken  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("breaks", [_no_index, _no_topics])
@@ -368,7 +368,7 @@ def _no_profile(memory: Memory) -> None:
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("could not read knowledge/reference/codes.md: SECRETWORD")
 
-    memory.turns._compiler.profile_of = broken
+    memory.services.turns._compiler.profile_of = broken
 
 
 @pytest.mark.parametrize("key", [OWNER, STRANGER, GROUP, "whatever:this:is"])

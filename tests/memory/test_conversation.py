@@ -96,7 +96,7 @@ def spoken(turns: int) -> list[dict[str, str]]:
 
 def test_what_leaves_the_window_is_offered_once_and_no_note_is_touched(garden: Path) -> None:
     memory = opened(garden)
-    memory.turns.warm()
+    memory.services.turns.warm()
     before = files_of(garden, without=(".tacit/", ".git/"))
     first = memory.turn("And now?", history=spoken(150), budget=600)
     assert "flushed" in notice_codes(first)

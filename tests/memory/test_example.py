@@ -63,7 +63,7 @@ def says(text: str) -> Reply:
 
 
 def decisions(memory: Memory) -> dict[str, TopicDecision]:
-    return {one.decision.topic_name: one.decision for one in memory.turns._compiler.log.read()}
+    return {one.decision.topic_name: one.decision for one in memory.services.turns._compiler.log.read()}
 
 
 def assert_awake(compiled: Compiled) -> None:
@@ -141,7 +141,7 @@ def test_a_server_that_hangs_costs_the_topic_and_not_the_turn(office: Path, serv
     server = serve(wait)
     model(office, server.base, IMPATIENT)
     memory = opened(office)
-    memory.turns.warm()
+    memory.services.turns.warm()
     began = time.monotonic()
     compiled = memory.turn(MESSAGE)
     assert time.monotonic() - began < 30
@@ -162,7 +162,7 @@ def test_a_server_that_hangs_does_not_cost_what_the_notes_say(office: Path, serv
             office, f"knowledge/reference/pr-{number}.md", f"# PR {number}\n\nReview the PR {number} first."
         )
     memory = opened(office)
-    memory.turns.warm()
+    memory.services.turns.warm()
     assert in_slot(memory.turn(MESSAGE), "knowledge")
 
 

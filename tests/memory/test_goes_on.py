@@ -88,7 +88,7 @@ def test_a_person_who_says_something_without_a_history_begins_one(memory: Memory
 def test_first_turns_at_the_same_time_are_of_one_conversation(garden: Path) -> None:
     settle(garden, settings(", lanes: [runtime, daily]"))
     memory = opened(garden)
-    memory.turns.warm()
+    memory.services.turns.warm()
     begin, made = threading.Barrier(6), []
 
     def ask(number: int) -> None:

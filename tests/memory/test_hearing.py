@@ -78,9 +78,9 @@ def test_a_name_in_a_main_session_is_an_owners_by_the_config_or_by_who_was_seen_
         memory, OWNER, ("user", "One", "Hanna"), ("user", "Two", "telegram:7"), ("user", "3", "telegram:9")
     )
     assert trusts(memory, path) == ["other", "owner", "other"]
-    memory.profile_of(OWNER, sender="telegram:7")
+    memory.services.profiles.profile_of(OWNER, sender="telegram:7")
     assert trusts(memory, path) == ["owner", "owner", "other"]
-    memory.profile_of(OWNER, sender="telegram:9")
+    memory.services.profiles.profile_of(OWNER, sender="telegram:9")
     assert trusts(memory, path) == ["other", "other", "other"]
 
 
@@ -92,7 +92,7 @@ def test_tacits_own_work_is_neither_kept_nor_heard(memory: Memory) -> None:
     with memory.session(session_key=key) as session:
         session.message("user", "Extract the decisions")
     assert session.path is None
-    live = SessionRegistry(memory)
+    live = SessionRegistry(memory.services)
     assert live.message(SessionRef(key), "user", "Extract the decisions").number == 0
     path = "raw/conversations/2026/03/04/0900-s-x.md"
     head = "---\nsession_id: s\nstarted: 2026-03-04T09:00:00+01:00\nsession_key: {}\norigin: {}\n---\n\n"
@@ -152,7 +152,7 @@ def test_fifty_turns_in_which_an_agent_repeats_a_note_teach_nothing(memory: Memo
 def test_what_a_turn_was_given_is_known_by_its_receipt_also_where_it_is_a_conversation(home: Path) -> None:
     memory = configured(home, "inject: {deadline_ms: 60000}\n")
     talked(memory, OWNER, ("user", f"{GLAZE} What about it, and the bowls?"))
-    memory.searcher.update()
+    memory.services.searcher.update()
     with memory.session(session_key=OWNER) as session:
         session.message("user", "What is the glaze of the blue bowls called?")
         given = memory.turn("What is the glaze of the blue bowls called?", session_key=OWNER)

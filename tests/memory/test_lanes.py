@@ -386,7 +386,7 @@ def test_a_turn_that_is_asked_for_again_has_its_file_again(
     memory = opened(garden)
     first = memory.inject(QUESTION, history=[("user", "Hello")])
     with monkeypatch.context() as patched:
-        patched.setattr(memory.turns._compiler, "profile_of", None)
+        patched.setattr(memory.services.turns._compiler, "profile_of", None)
         assert memory.inject("Who comes on Tuesdays?").receipt.skipped == "bug"
     assert mirror_of(memory).read_bytes() == b""
     assert memory.inject(QUESTION, history=[("user", "Hello")]) == first
@@ -434,7 +434,7 @@ def test_a_search_that_fails_empties_the_file_and_the_turn_goes_on(
 
     turning.inject(QUESTION)
     assert mirror_of(turning).read_bytes()
-    monkeypatch.setattr(turning.searcher, "find", down)
+    monkeypatch.setattr(turning.services.searcher, "find", down)
     done = turning.inject(f"{QUESTION} And when?")
     assert mirror_of(turning).read_bytes() == b""
     assert "search" in [notice.code for notice in done.receipt.notices]
@@ -445,7 +445,7 @@ def test_a_turn_that_fails_as_a_whole_empties_the_file(
 ) -> None:
     turning.inject(QUESTION)
     assert context_file_path(turning.home, None, OWNER).stat().st_size > 0
-    monkeypatch.setattr(turning.turns._compiler, "profile_of", None)
+    monkeypatch.setattr(turning.services.turns._compiler, "profile_of", None)
     assert turning.inject("Who comes on Tuesdays?").receipt.skipped == "bug"
     assert context_file_path(turning.home, None, OWNER).read_bytes() == b""
 

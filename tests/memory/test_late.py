@@ -27,9 +27,9 @@ class Search:
     """The search of a home, which can be held up."""
 
     def __init__(self, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-        memory.turns.warm()
+        memory.services.turns.warm()
         self.go, self.begun = threading.Event(), threading.Event()
-        find = memory.searcher.find
+        find = memory.services.searcher.find
 
         def held(*args: Any, **more: Any) -> Any:
             found = find(*args, **more)
@@ -37,7 +37,7 @@ class Search:
             assert self.go.wait(30)
             return found
 
-        monkeypatch.setattr(memory.searcher, "find", held)
+        monkeypatch.setattr(memory.services.searcher, "find", held)
 
 
 @pytest.fixture
@@ -55,8 +55,8 @@ Ask = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def ask(memory: Memory, tmp_path: Path) -> Iterator[Ask]:
-    served = OperationContext(memory, SessionRegistry(memory))
-    running = Running(tmp_path, list(OPERATIONS), served=served, skipped=memory.turns.skipped)
+    served = OperationContext(memory, SessionRegistry(memory.services))
+    running = Running(tmp_path, list(OPERATIONS), served=served, skipped=memory.services.turns.skipped)
 
     def asked(message: object, **more: Any) -> dict[str, Any]:
         body = {"message": message, "lane": "runtime", "session_key": OWNER, **more}
@@ -116,7 +116,7 @@ def test_what_is_no_turn_empties_the_file_too(memory: Memory, ask: Ask, wrong: d
 
 
 def test_a_turn_that_no_worker_could_take_leaves_a_receipt(memory: Memory) -> None:
-    memory.turns.skipped({"message": "Hello <private>HIDDENWORD</private>"}, 0, "busy", "Too much.")
+    memory.services.turns.skipped({"message": "Hello <private>HIDDENWORD</private>"}, 0, "busy", "Too much.")
     [one] = receipts.recent(memory.home, 1)
     assert (one.skipped, one.session_key, one.notices[0].text) == ("busy", OWNER, "Too much.")
     assert "HIDDENWORD" not in one.message

@@ -25,7 +25,7 @@ def linked(home: Path) -> Path:
 
 
 def look(memory: Memory, key: str = OWNER) -> Compiled:
-    return memory.turns.look(Request(ASKED, key))
+    return memory.services.turns.look(Request(ASKED, key))
 
 
 def test_a_turn_is_given_the_note_that_a_link_leads_to_and_says_so(linked: Path) -> None:

@@ -21,8 +21,7 @@ import tacit as product
 from tacit.errors import Busy, DiskError, HomeError, UsageError
 from tacit.home.files import digest
 from tacit.home.layout import Home
-from tacit.memory import Memory
-from tacit.sessions.registry import Kept, SessionRef, SessionRegistry, _FairLock
+from tacit.sessions.registry import Kept, SessionRef, SessionRegistry, SessionServices, _FairLock
 from tacit.transcripts import spool, writer
 from tacit.transcripts.event_ids import EventIds, NotedEvent
 from tacit.transcripts.model import Message
@@ -61,7 +60,7 @@ def talking(home: Path, clock: Clock) -> Iterator[SessionRegistry]:
 def begun(home: Path, clock: Clock, most_open: int = 64) -> SessionRegistry:
     """As a daemon that was started just now."""
     memory = opened(home, lambda: clock.wall)
-    return SessionRegistry(memory, clock=lambda: clock.steady, most_open=most_open)
+    return SessionRegistry(memory.services, clock=lambda: clock.steady, most_open=most_open)
 
 
 def crash(live: SessionRegistry) -> None:
@@ -72,8 +71,8 @@ def crash(live: SessionRegistry) -> None:
     live._ids.close()
 
 
-def memory_of(live: SessionRegistry) -> Memory:
-    return live._memory
+def services_of(live: SessionRegistry) -> SessionServices:
+    return live._services
 
 
 def texts_by_key(home: Path) -> dict[str, list[str]]:
@@ -216,7 +215,7 @@ def test_an_agent_whose_conversations_are_not_kept_leaves_nothing(home: Path, cl
 
     live.message(HOST, "user", "kept")
     config.write_text("capture:\n  exclude_agents: [main]\n")
-    live.use(opened(home, lambda: clock.wall))  # the config was changed meanwhile
+    live.use(opened(home, lambda: clock.wall).services)  # the config was changed meanwhile
     assert live.message(HOST, "user", "psst").session_id == ""
     assert said(home) == ["kept"]
     live.close()
@@ -421,7 +420,7 @@ def test_a_crash_before_the_record_is_written_does_not_make_its_id_known(
         with pytest.raises(Killed):
             live.message(HOST, "user", "two", record="r2")
     assert EventIds(Home(home)).find(f"{HOST.session_key}\0r2") == NotedEvent(
-        "host-1", 2, memory_of(live).moment().isoformat()
+        "host-1", 2, services_of(live).clock.now().isoformat()
     )
     crash(live)
     clock.pass_by(milliseconds=1)
@@ -496,11 +495,11 @@ DRAIN = """
 import itertools, sys, threading
 from tacit.app import open_home
 from tacit.operations import OPERATIONS, OperationContext
-from tacit.sessions.registry import SessionRegistry
+from tacit.sessions.registry import SessionRegistry, SessionServices
 from tacit.transcripts import spool
 
 memory = open_home(sys.argv[1])
-served = OperationContext(memory, SessionRegistry(memory))
+served = OperationContext(memory, SessionRegistry(memory.services))
 known = {one.name: one for one in OPERATIONS}
 taken, most = itertools.count(1), int(sys.argv[2])
 
@@ -691,7 +690,7 @@ def test_ending_what_never_spoke_gives_nothing_and_leaves_nothing(
 ) -> None:
     for about in (MAIN, HOST):
         assert talking.end(about) is None
-    memory_of(talking).session(session_id="host-1", detached=True).detach()
+    services_of(talking).conversations.open(session_id="host-1", detached=True).detach()
     assert talking.end(HOST) is None
     assert records(home) == []
 
@@ -754,7 +753,7 @@ def test_messages_and_ends_from_many_threads_lose_nothing(home: Path, talking: S
 
 def seal_all(live: SessionRegistry) -> list[str]:
     """As the daemon does it, and as every command does when it opens the home."""
-    recovered = memory_of(live).recover()
+    recovered = services_of(live).recovery.recover()
     return [*recovered.sealed, *live.seal_idle()]
 
 

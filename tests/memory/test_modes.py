@@ -39,7 +39,7 @@ def once(garden: Path) -> Once:
         changed = PATIENT.replace("inject: {", f"inject: {{mode: first, debounce_ms: {debounce_ms}, ")
         settle(garden, changed + OWNERS)
         memory, clock = opened(garden), Clock()
-        memory.turns._compiler.recent = TurnCache(clock)
+        memory.services.turns._compiler.recent = TurnCache(clock)
         return memory, clock
 
     return made
@@ -81,13 +81,13 @@ def test_a_search_that_failed_or_had_no_time_does_not_use_up_the_first(
     once: Once, monkeypatch: pytest.MonkeyPatch, fails: bool, code: str
 ) -> None:
     memory, _ = once(debounce_ms=60_000)
-    memory.turns.warm()
+    memory.services.turns.warm()
 
     def down(*_: object, **__: object) -> None:
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patched:
-        patched.setattr(memory.searcher, "find", down)
+        patched.setattr(memory.services.searcher, "find", down)
         assert why(memory.inject(QUESTION, seconds=60.0 if fails else 0.0)) == code
     assert "CONTEXTWORD" in memory.inject(QUESTION).text
 
@@ -96,16 +96,16 @@ def test_messages_that_come_while_the_first_is_searched_for_are_debounced(
     once: Once, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory, _ = once()
-    memory.turns.warm()
+    memory.services.turns.warm()
     begun, go = threading.Event(), threading.Event()
-    find = memory.searcher.find
+    find = memory.services.searcher.find
 
     def slow(*args: Any, **more: Any) -> Any:
         begun.set()
         assert go.wait(30)
         return find(*args, **more)
 
-    monkeypatch.setattr(memory.searcher, "find", slow)
+    monkeypatch.setattr(memory.services.searcher, "find", slow)
     made: list[Compiled] = []
     first = threading.Thread(target=lambda: made.append(memory.inject(QUESTION)))
     first.start()
@@ -142,7 +142,7 @@ def test_messages_that_were_debounced_do_not_put_off_the_next(once: Once) -> Non
 
 def test_the_same_message_at_once_is_the_same_turn_and_later_it_is_another(garden: Path) -> None:
     memory, clock = opened(garden), Clock()
-    memory.turns._compiler.recent = TurnCache(clock)
+    memory.services.turns._compiler.recent = TurnCache(clock)
     first = memory.inject(QUESTION)
     clock.now += 0.4
     assert memory.inject(QUESTION) == first
@@ -154,7 +154,7 @@ def test_the_same_message_at_once_is_the_same_turn_and_later_it_is_another(garde
 def test_what_is_skipped_costs_no_vector(garden: Path, message: str) -> None:
     embedder = Meaning(senses=["water tomatoes"])
     memory = opened(garden, parts=lambda parts: replace(parts, embedder=lambda: embedder))
-    memory.turns.warm()
+    memory.services.turns.warm()
     embedder.asked.clear()
     assert memory.inject(message).receipt.skipped
     assert embedder.asked == []
@@ -164,7 +164,7 @@ def test_what_is_skipped_costs_no_vector(garden: Path, message: str) -> None:
 
 def test_a_search_is_remembered_for_its_time_and_no_longer(garden: Path) -> None:
     memory, clock = opened(garden), Clock()
-    memory.turns._compiler.recent = TurnCache(clock)
+    memory.services.turns._compiler.recent = TurnCache(clock)
 
     def noticed(history: str) -> list[str]:
         given = memory.inject(QUESTION, history=[("user", history)])

@@ -53,7 +53,7 @@ def three_months(tmp_path_factory: pytest.TempPathFactory) -> Path:
         session.message("user", f"Let us water the tomatoes in month {number} SAID{number}", day)
         session.end(day)
         memory.commit()
-    memory.searcher.find("", now=DAYS[-1])
+    memory.services.searcher.find("", now=DAYS[-1])
     return root
 
 
@@ -63,7 +63,7 @@ def memory(three_months: Path) -> Memory:
 
 
 def at(memory: Memory, moment: str, key: str = "agent:main:main") -> Compiled:
-    return memory.turns.look(Request(QUESTION, key), moment)
+    return memory.services.turns.look(Request(QUESTION, key), moment)
 
 
 def months(compiled: Compiled, word: str) -> list[int]:
@@ -93,7 +93,7 @@ def test_one_moment_after_the_other_gives_each_its_own_topics(memory: Memory) ->
         for number in (1, 2, 3):
             then = at(memory, f"2026-0{number}-20")
             assert months(then, "TOPIC") == [number]
-    assert months(memory.turns.look(Request(QUESTION)), "TOPIC") == [3]
+    assert months(memory.services.turns.look(Request(QUESTION)), "TOPIC") == [3]
 
 
 class _Then:
@@ -119,7 +119,7 @@ def _standing_at(place: int) -> TopicLoader:
 
 
 def test_the_topics_of_one_moment_are_never_taken_for_those_of_another(memory: Memory) -> None:
-    compiler = memory.turns._compiler
+    compiler = memory.services.turns._compiler
     place = 0
     for number in range(20):
         shelf = _standing_at(place) if place else TopicLoader()
@@ -137,7 +137,7 @@ def test_the_receipt_tells_which_past_it_was_and_is_not_kept(memory: Memory) -> 
 
 
 def test_looking_back_changes_no_file(memory: Memory) -> None:
-    memory.turns.look(Request(QUESTION))
+    memory.services.turns.look(Request(QUESTION))
     before = files_of(memory.home.root)
     for moment in ("2026-01-15", "2026-02-15", "HEAD"):
         at(memory, moment)

@@ -93,7 +93,7 @@ def asked_for(message: str) -> set[str]:
 @pytest.mark.parametrize("key", MAY_SEE)
 def test_what_a_session_may_not_see_is_nowhere_in_what_it_gets(lived: Memory, key: str, message: str) -> None:
     wake = ("codes", "pump", "watering")
-    compiled = lived.turns.look(Request(message, key, wake=wake))
+    compiled = lived.services.turns.look(Request(message, key, wake=wake))
     told = everything(compiled)
     marked = {mark for source in hidden_from(key) for mark in marks(source)} - asked_for(message)
     # A topic for the group subscribes to a person; that it could not be had is said without a word of it.
@@ -103,32 +103,32 @@ def test_what_a_session_may_not_see_is_nowhere_in_what_it_gets(lived: Memory, ke
 
 @pytest.mark.parametrize("key", [OWNER, GROUP, OTHER_GROUP, STRANGER])
 def test_what_a_session_may_see_reaches_it(lived: Memory, key: str) -> None:
-    compiled = lived.turns.look(Request(QUESTION, key))
+    compiled = lived.services.turns.look(Request(QUESTION, key))
     seen = {source for source in ALL for mark in marks(source) if mark in compiled.text}
     expected = MAY_SEE[key] - {BEAT, RULES}  # loaded in other sessions of the owner's
     assert sorted(expected - seen) == []
 
 
 def test_the_owner_of_one_agent_does_not_hear_another_agent(lived: Memory) -> None:
-    assert "PUMP" not in everything(lived.turns.look(Request("the pump gives water", OWNER)))
-    other = lived.turns.look(Request("the pump gives water to the tomatoes", "agent:pumpkin:main"))
+    assert "PUMP" not in everything(lived.services.turns.look(Request("the pump gives water", OWNER)))
+    other = lived.services.turns.look(Request("the pump gives water to the tomatoes", "agent:pumpkin:main"))
     assert "PUMPWORD" in other.text
     assert "PUMPTOPIC" in other.text
     assert "MAINSAID" not in everything(other)
 
 
 def test_an_agent_given_by_hand_counts_where_no_session_is_given(lived: Memory) -> None:
-    given = lived.turns.look(Request("the pump gives water", OWNER, agent="pumpkin"))
+    given = lived.services.turns.look(Request("the pump gives water", OWNER, agent="pumpkin"))
     assert "PUMPTOPIC" in given.text
     assert (given.receipt.agent, given.receipt.session_key) == ("pumpkin", "agent:pumpkin:main")
-    assert "MAINSAID" not in everything(lived.turns.look(Request(QUESTION, OWNER, agent="pumpkin")))
+    assert "MAINSAID" not in everything(lived.services.turns.look(Request(QUESTION, OWNER, agent="pumpkin")))
 
 
 @pytest.mark.parametrize(("key", "agent"), [(CRON, "pumpkin"), ("agent:pumpkin:main", "main")])
 def test_an_agent_that_is_not_the_one_of_the_key_hears_what_all_agents_share(
     lived: Memory, key: str, agent: str
 ) -> None:
-    compiled = lived.turns.look(Request("the pump gives water to the tomatoes", key, agent=agent))
+    compiled = lived.services.turns.look(Request("the pump gives water to the tomatoes", key, agent=agent))
     told = everything(compiled)
     assert "COREWORD" in told
     assert not [word for word in ("PUMPWORD", "PUMPTOPIC", "MAINSAID", "GROUPSAID") if word in told]
@@ -136,14 +136,16 @@ def test_an_agent_that_is_not_the_one_of_the_key_hears_what_all_agents_share(
 
 
 def test_a_topic_for_the_group_loses_what_it_subscribes_to_for_the_owner(lived: Memory) -> None:
-    compiled = lived.turns.look(Request(QUESTION, GROUP))
+    compiled = lived.services.turns.look(Request(QUESTION, GROUP))
     assert "TOPICWORD" in compiled.text
     assert in_slot(compiled, "subscriptions") == ["knowledge/procedures/watering.md"]
     assert dropped_as(compiled, "sub:knowledge/people/mira-olsen.md") == ["audience"]
 
 
 def test_a_stranger_does_not_wake_topics_by_their_names(lived: Memory) -> None:
-    compiled = lived.turns.look(Request(QUESTION, STRANGER, wake=("codes", "watering", "no-such-topic")))
+    compiled = lived.services.turns.look(
+        Request(QUESTION, STRANGER, wake=("codes", "watering", "no-such-topic"))
+    )
     assert in_slot(compiled, "topics") == []
 
 
@@ -194,7 +196,7 @@ def test_a_typing_mistake_in_an_audience_makes_it_the_owners(garden: Path) -> No
 def test_two_sessions_of_a_group_do_not_give_each_other_their_words(garden: Path) -> None:
     memory = opened(garden)
     for key in (GROUP, OTHER_GROUP):
-        session = memory.session(key, started=memory.moment())
+        session = memory.session(key, started=memory.services.clock.now())
         session.message("user", f"The tomatoes in the greenhouse get water LATER{key[-3:]}")
         session.end()
     told = everything(memory.turn(QUESTION, session_key=GROUP))

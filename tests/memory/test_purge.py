@@ -79,7 +79,7 @@ class Lived:
         )
 
     def _stem(self, session_id: str) -> str:
-        path = self.memory.last_part(session_id)
+        path = self.memory.services.conversations.find_last_part(session_id)
         assert path
         return comment.source_name(path)
 

@@ -28,7 +28,7 @@ def memory(home: Path) -> Memory:
 
 
 def kept(memory: Memory, text: str, to: str = "", key: str = "agent:main:main") -> Remembered:
-    return memory.services.remembering.remember(text, to, memory.profile_of(key))
+    return memory.services.remembering.remember(text, to, memory.services.profiles.profile_of(key))
 
 
 def test_what_is_remembered_stands_in_the_journal_of_the_day(memory: Memory) -> None:
@@ -98,7 +98,7 @@ def test_a_memory_that_is_read_only_takes_no_line_and_no_proposal(
     memory = opened(home, lambda: NOW)
     with pytest.raises(ReadOnly, match=said):
         memory.services.remembering.remember(
-            "The glaze is Moss.", "memory", memory.profile_of(key), holds_slot=holds_slot
+            "The glaze is Moss.", "memory", memory.services.profiles.profile_of(key), holds_slot=holds_slot
         )
     assert "Moss" not in (home / "knowledge/memory/MEMORY.md").read_text()
     assert window_proposals.list_waiting(memory.home) == []
@@ -107,7 +107,7 @@ def test_a_memory_that_is_read_only_takes_no_line_and_no_proposal(
 def test_an_owner_can_let_agents_add_to_memory_in_the_slot_too(home: Path) -> None:
     (home / CONFIG).write_text("memory: {read_only: false}\n")
     memory = opened(home, lambda: NOW)
-    profile = memory.profile_of("agent:main:main")
+    profile = memory.services.profiles.profile_of("agent:main:main")
     kept_line = memory.services.remembering.remember("The glaze is Moss.", "", profile, holds_slot=True)
     assert kept_line.path == JOURNAL
 

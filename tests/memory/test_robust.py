@@ -203,7 +203,7 @@ def _failing() -> Iterator[object]:
     ],
 )  # fmt: skip
 def test_any_history_is_taken(lived: Memory, history: Any) -> None:
-    compiled = lived.turns.look(Request(QUESTION, history=history))
+    compiled = lived.services.turns.look(Request(QUESTION, history=history))
     assert "bug" not in notice_codes(compiled)
     assert compiled.text.endswith(QUESTION)
     assert "SOULWORD" in compiled.text
@@ -212,7 +212,7 @@ def test_any_history_is_taken(lived: Memory, history: Any) -> None:
 
 def test_objects_that_cannot_be_looked_at_are_left_out_of_a_history(lived: Memory) -> None:
     history: list[Any] = [("user", "the first thing"), _Hostile(), ("user", "the last thing")]
-    compiled = lived.turns.look(Request(QUESTION, history=history))
+    compiled = lived.services.turns.look(Request(QUESTION, history=history))
     assert "the first thing\nuser: the last thing" in compiled.text
 
 
@@ -240,7 +240,7 @@ def test_a_history_of_no_turns_is_none(garden: Path) -> None:
 
 @pytest.mark.parametrize("message", [None, 5, b"bytes", ["list"], object()])
 def test_a_message_that_is_no_text_is_an_empty_one(lived: Memory, message: Any) -> None:
-    compiled = lived.turns.look(Request(message))
+    compiled = lived.services.turns.look(Request(message))
     assert compiled.receipt.skipped == "empty"
     assert "bug" not in notice_codes(compiled)
 

@@ -33,7 +33,7 @@ class Talk:
         return opened(self.home, self.now)
 
     def live(self, do: Callable[[SessionRegistry, SessionRef], Any]) -> None:
-        held = SessionRegistry(self.memory())
+        held = SessionRegistry(self.memory().services)
         do(held, SessionRef(self.key))
         held.close()
 

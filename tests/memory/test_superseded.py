@@ -20,7 +20,7 @@ ASKED = "How many coats of glaze does the bowl get?"
 
 
 def given(memory: Memory, message: str = ASKED) -> str:
-    return memory.turns.look(Request(message, OWNER)).text
+    return memory.services.turns.look(Request(message, OWNER)).text
 
 
 @pytest.fixture(scope="module")
@@ -75,5 +75,5 @@ def test_what_is_recalled_is_data_whoever_said_it_first(home: Path, trust: Trust
 def test_a_file_in_which_nothing_holds_any_more_is_empty(home: Path) -> None:
     settle(home, f"{PATIENT}context_compiler: {{memory_md: always}}\n")
     write(home, "knowledge/memory/MEMORY.md", "# Core Memory\n\n- all of it (superseded 2026-03-01)\n")
-    compiled = opened(home, NOW).turns.look(Request(ASKED, OWNER))
+    compiled = opened(home, NOW).services.turns.look(Request(ASKED, OWNER))
     assert [one.code for one in compiled.dropped if one.label == "memory:MEMORY.md"] == ["empty"]

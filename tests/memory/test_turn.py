@@ -67,7 +67,7 @@ def knowledge(compiled: Compiled) -> list[str]:
 def test_what_asks_for_nothing_gets_no_knowledge_and_the_receipt_says_why(
     lived: Memory, message: str, code: str
 ) -> None:
-    compiled = lived.turns.look(Request(message))
+    compiled = lived.services.turns.look(Request(message))
     assert compiled.receipt.skipped == code
     assert in_slot(compiled, "knowledge") == in_slot(compiled, "topics") == []
     assert "identity:SOUL.md" in labels(compiled)
@@ -78,20 +78,20 @@ def test_what_asks_for_nothing_gets_no_knowledge_and_the_receipt_says_why(
     ["ok, as we said last time", "/ask do you remember the water?", "ok Mira Olsen", "/ask Mira Olsen"],
 )
 def test_a_word_that_asks_for_memory_overrides_a_skip(lived: Memory, message: str) -> None:
-    compiled = lived.turns.look(Request(message))
+    compiled = lived.services.turns.look(Request(message))
     assert compiled.receipt.skipped == ""
     assert "search" in compiled.receipt.timings_ms
     assert "knowledge/people/mira-olsen.md" in knowledge(compiled) or "Mira" not in message
 
 
 def test_a_heartbeat_in_its_session_has_what_it_looks_at(lived: Memory) -> None:
-    compiled = lived.turns.look(Request(HEARTBEAT, "agent:main:main:heartbeat"))
+    compiled = lived.services.turns.look(Request(HEARTBEAT, "agent:main:main:heartbeat"))
     assert labels(compiled)[:3] == ["system", "identity:SOUL.md", "identity:HEARTBEAT.md"]
     assert compiled.receipt.session_type == "heartbeat_cron"
 
 
 def test_a_question_gets_notes_conversations_and_where_they_are_from(lived: Memory) -> None:
-    compiled = lived.turns.look(Request(QUESTION))
+    compiled = lived.services.turns.look(Request(QUESTION))
     assert {"knowledge/projects/greenhouse/context.md", "knowledge/memory/MEMORY.md"} <= {
         *knowledge(compiled)
     }
@@ -101,7 +101,7 @@ def test_a_question_gets_notes_conversations_and_where_they_are_from(lived: Memo
 
 
 def test_a_question_about_something_else_gets_nothing_strong(lived: Memory) -> None:
-    compiled = lived.turns.look(Request("Which opera did Verdi finish in 1871?"))
+    compiled = lived.services.turns.look(Request("Which opera did Verdi finish in 1871?"))
     strong = lived.config.inject.strong
     assert [one for one in compiled.sections if one.score is not None and one.score >= strong] == []
 
@@ -184,9 +184,9 @@ def test_what_did_not_fit_may_still_come(garden: Path) -> None:
 
 def test_a_conversation_is_not_told_its_own_words(garden: Path) -> None:
     memory = opened(garden)
-    session = memory.session(OWNER, started=memory.moment())
+    session = memory.session(OWNER, started=memory.services.clock.now())
     said = "Please water the tomatoes in the greenhouse with the red can OWNSAID"
-    before = memory.turns.look(Request(said))
+    before = memory.services.turns.look(Request(said))
     session.message("user", said)
     during = memory.turn(said)
     assert during.text.count("OWNSAID") == 1
@@ -199,7 +199,7 @@ def test_a_conversation_is_not_told_its_own_words(garden: Path) -> None:
 
 def test_what_was_said_before_in_an_ended_conversation_comes_back(garden: Path) -> None:
     memory = opened(garden)
-    session = memory.session(OWNER, started=memory.moment())
+    session = memory.session(OWNER, started=memory.services.clock.now())
     session.message("user", "Please water the tomatoes in the greenhouse with the red can OWNSAID")
     session.end()
     assert "OWNSAID" in memory.turn(QUESTION).text
@@ -256,7 +256,9 @@ def test_a_topic_asked_for_by_name_wakes_whatever_is_said(garden: Path) -> None:
     assert "RARETOPIC" not in memory.turn("never").text
     for message in ("ok", "", "anything else?"):
         assert "RARETOPIC" in memory.turn(message, wake=["rare"]).text
-    assert "rare" in dict.fromkeys(one.decision.topic_name for one in memory.turns._compiler.log.read())
+    assert "rare" in dict.fromkeys(
+        one.decision.topic_name for one in memory.services.turns._compiler.log.read()
+    )
 
 
 def test_a_name_that_no_topic_has_is_told(garden: Path) -> None:
@@ -297,7 +299,7 @@ def test_a_topic_that_subscribes_to_what_is_not_there_says_so_and_wakes(garden: 
 def test_what_a_session_always_has_is_a_setting(garden: Path, key: str, path: str, word: str) -> None:
     def turn(loading: str, message: str) -> Compiled:
         settle(garden, PATIENT + OWNERS + f"context_compiler: {{{key}: {loading}}}\n")
-        return opened(garden).turns.look(Request(message))
+        return opened(garden).services.turns.look(Request(message))
 
     always = turn("always", "ok")
     assert word in always.text
@@ -307,7 +309,7 @@ def test_what_a_session_always_has_is_a_setting(garden: Path, key: str, path: st
     assert word not in turn("retrieve", "ok").text
     assert word not in turn("never", QUESTION).text
     settle(garden, PATIENT + OWNERS + f"context_compiler: {{{key}: always}}\n")
-    assert word not in everything(opened(garden).turns.look(Request(QUESTION, GROUP)))
+    assert word not in everything(opened(garden).services.turns.look(Request(QUESTION, GROUP)))
 
 
 def test_what_is_loaded_whole_is_not_retrieved_as_well(garden: Path) -> None:
@@ -424,12 +426,12 @@ def test_a_step_that_ends_too_late_is_told(garden: Path) -> None:
 
 def test_turns_write_nothing_but_into_their_own_folder(garden: Path) -> None:
     memory = opened(garden)
-    memory.turns.warm()
+    memory.services.turns.warm()
     before = files_of(garden, without=(".tacit/", ".git/"))
     history = [{"role": "user", "content": f"We decided to use hose {number}."} for number in range(300)]
     for message in (QUESTION, "ok", "Mira Olsen", "/new"):
         memory.turn(message, history=history, budget=400)
-        memory.turns.look(Request(message))
+        memory.services.turns.look(Request(message))
     assert files_of(garden, without=(".tacit/", ".git/")) == before
     status = subprocess.run(["git", "-C", garden, "status", "--porcelain"], capture_output=True, check=True)
     assert status.stdout == b""
@@ -438,7 +440,7 @@ def test_turns_write_nothing_but_into_their_own_folder(garden: Path) -> None:
 def test_a_rehearsal_loads_what_a_question_needs_and_leaves_nothing(garden: Path) -> None:
     embedder = Meaning(senses=["water tomatoes"])
     memory = opened(garden, parts=lambda parts: replace(parts, embedder=lambda: embedder))
-    memory.turns.rehearse()
+    memory.services.turns.rehearse()
     assert [text for text, _ in embedder.asked] == ["What did we decide last week?"]
     assert not (garden / ".tacit/receipts").exists()
 
@@ -460,12 +462,12 @@ def test_a_receipt_tells_the_whole_turn(garden: Path) -> None:
 
 def test_a_look_is_marked_as_one(garden: Path) -> None:
     memory = opened(garden)
-    assert memory.turns.look(Request(QUESTION)).receipt.trial
+    assert memory.services.turns.look(Request(QUESTION)).receipt.trial
     assert not memory.turn(QUESTION).receipt.trial
 
 
 def test_every_source_that_is_kept_or_dropped_says_why(lived: Memory) -> None:
-    compiled = lived.turns.look(Request(QUESTION, budget=700))
+    compiled = lived.services.turns.look(Request(QUESTION, budget=700))
     kept: Sequence[str] = [one.reason for one in compiled.sections]
     assert all(kept)
     assert all(one.code and one.reason for one in compiled.dropped)
@@ -477,9 +479,9 @@ def test_keywords_of_an_awake_topic_are_looked_for_too(garden: Path) -> None:
     body = "# Flowers\n\nTell what each bed wants.\n"
     asked = Request("What about the flowers there?")
     write(garden, "topics/flowers.md", f"---\n{triggers}---\n{body}")
-    assert "ZINNIAWORD" not in opened(garden).turns.look(asked).text
+    assert "ZINNIAWORD" not in opened(garden).services.turns.look(asked).text
     write(garden, "topics/flowers.md", f"---\n{triggers}keywords: [zinnia, lime]\n---\n{body}")
-    assert "ZINNIAWORD" in opened(garden).turns.look(asked).text
+    assert "ZINNIAWORD" in opened(garden).services.turns.look(asked).text
 
 
 def test_a_long_passage_is_cut_around_what_was_asked_unless_a_budget_is_named(garden: Path) -> None:

@@ -175,7 +175,7 @@ def test_a_workspace_is_read_and_never_written(adopted: Path, folder: Path) -> N
     memory.turn(QUESTION, session_key=OWNER)
     memory.inject(QUESTION, session_key=OWNER)
     memory.bootstrap(OWNER, [], str(folder))
-    memory.searcher.update(rebuild=True)
+    memory.services.searcher.update(rebuild=True)
     note = memory.read("workspace/ws/MEMORY.md")
     assert note.text == FILES["MEMORY.md"]
     with pytest.raises(UsageError):

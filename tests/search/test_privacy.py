@@ -107,7 +107,7 @@ def seen(value: object) -> set[str]:
 def searched(memory: Memory, key: str | None) -> set[str]:
     """What a session gets by asking for what all have, and for each word by name."""
     found = seen([asdict(hit) for hit in memory.search("kiln", limit=200, session_key=key)])
-    for word in sorted(WORDS)[:: 8 if isinstance(memory.searcher, _Without) else 1]:
+    for word in sorted(WORDS)[:: 8 if isinstance(memory.services.searcher, _Without) else 1]:
         hits = memory.search(f"kiln {word}", limit=200, session_key=key)
         found |= seen([{**asdict(hit), "why": {**asdict(hit.why), "words": ()}} for hit in hits])
     return found

@@ -142,7 +142,7 @@ def test_a_look_at_the_past_has_no_more_of_it_either(home: Path, spoken: str) ->
     memory.commit()
     asked = "What does a web page say about opening the kiln at 1240 degrees?"
     request = Request(asked, "agent:main:main")
-    then = memory.turns.look(request, "HEAD").text
+    then = memory.services.turns.look(request, "HEAD").text
     purge(home, source_name(spoken, 2))
     assert SAID[1] in then
-    assert SAID[1] not in memory.turns.look(request, "HEAD").text
+    assert SAID[1] not in memory.services.turns.look(request, "HEAD").text

@@ -74,7 +74,7 @@ def answers(sample: tuple[Path, datetime]) -> list[Answer]:
     config = load_config(Home(root)).config
     memory = Memory(Home(root), config, zone=zone_of(config), now=lambda: now, parts=search_parts(config))
     found = [Answer(one, memory.find(one.text, limit=10)) for one in read_questions(QUESTIONS)]
-    memory.searcher.close()
+    memory.services.searcher.close()
     return found
 
 

@@ -57,7 +57,7 @@ HOST_FILES = [
 
 
 def served(memory: Memory) -> OperationContext:
-    return OperationContext(memory, SessionRegistry(memory))
+    return OperationContext(memory, SessionRegistry(memory.services))
 
 
 def owner_talks(one: OperationContext) -> None:
@@ -107,7 +107,7 @@ def test_what_is_kept_for_the_next_question_is_kept_apart(garden: Path) -> None:
     one = served(opened(garden))
     owner_talks(one)
     list(answers(one, STRANGER))
-    recent = one.memory.turns._compiler.recent
+    recent = one.memory.services.turns._compiler.recent
     strangers = [
         (question, found)
         for question, (_, found) in recent.found._values.items()
@@ -459,10 +459,10 @@ def test_a_filter_that_makes_no_sense_is_refused_by_name_and_the_index_stays(
     garden: Path, scope: object, named: str
 ) -> None:
     memory = opened(garden)
-    before = memory.searcher.inode()
+    before = memory.services.searcher.inode()
     with pytest.raises(UsageError, match=f"'{named}'"):
         operations.find(served(memory), {"query": "tomatoes", "scope": scope})
-    assert memory.searcher.inode() == before
+    assert memory.services.searcher.inode() == before
     assert memory.find("tomatoes").degraded == ()
 
 
@@ -511,7 +511,7 @@ def test_a_failure_tells_a_session_nothing_of_what_it_may_not_see(garden: Path, 
     def broken(path: str) -> bytes:
         raise PermissionError(13, "Permission denied", str(garden / path))
 
-    memory.turns.present.read = broken  # type: ignore[method-assign]
+    memory.services.turns.present.read = broken  # type: ignore[method-assign]
     told = "\n".join(answers(one, key))
     assert "Permission denied" not in told
     for place in HOME_FILES:  # the host is told where the files are that it loads

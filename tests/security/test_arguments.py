@@ -79,7 +79,9 @@ FIELDS: dict[str, Callable[[Memory, str], object]] = {
     "undo": lambda memory, text: memory.history.undo(text),
     "snapshot": lambda memory, text: create_snapshot(memory.git, text),
     "snapshot kind": lambda memory, text: create_snapshot(memory.git, "x", text),
-    "main branch": lambda memory, text: prune_explore_branches(memory.git, text, 7, memory.moment()),
+    "main branch": lambda memory, text: prune_explore_branches(
+        memory.git, text, 7, memory.services.clock.now()
+    ),
     "resolve": lambda memory, text: memory.git.resolve(text),
     "read": lambda memory, text: memory.git.read("HEAD", text),
     "remote": lambda memory, text: push_branch(memory.git, _remote(text)),

@@ -247,7 +247,7 @@ def test_the_last_step_refuses_too(home: Path, memory: Memory) -> None:
 
 
 def _planned(memory: Memory) -> CommitPlan:
-    return CommitPlan("memory: x\n", [FileChange(NOTE, SECRET.encode())], memory.moment())
+    return CommitPlan("memory: x\n", [FileChange(NOTE, SECRET.encode())], memory.services.clock.now())
 
 
 def test_an_undo_of_a_filtered_note_is_refused_and_changes_nothing(home: Path, memory: Memory) -> None:
@@ -519,7 +519,7 @@ def test_what_is_encrypted_in_git_is_not_replaced_by_plain_text_when_its_rule_we
     (home / "knowledge/.gitattributes").unlink()
     memory.commit()
     (home / NOTE).write_text(SECRET)
-    for left in (memory.commit().problems, memory.commit_paths("x\n", [NOTE]).left):
+    for left in (memory.commit().problems, memory.services.committer.commit_paths("x\n", [NOTE]).left):
         assert any(one.where == NOTE and "encrypted in git" in one.what for one in left)
     assert not is_leaked(home)
 

@@ -108,7 +108,7 @@ def _kept_and_asked(memory: Memory, text: str) -> float:
         session.message("user", text)
         session.message("agent", text)
         session.tool("read", text, text)
-        memory.searcher.update()
+        memory.services.searcher.update()
         memory.turn("What did Quentin decide about the harbour deploy?", session_key=OWNER)
         memory.turn(text, session_key=OWNER, history=[("user", text), ("agent", text), ("tool", text)])
         memory.search(text)
@@ -139,7 +139,7 @@ def test_a_turn_beside_one_long_line_costs_about_what_it_costs_beside_the_same_i
         session = memory.session(session_key=session_key)
         session.message("user", text)
         session.end()
-        memory.searcher.update()
+        memory.services.searcher.update()
         memory.turn("harbour", session_key=OWNER)  # models are loaded, files are looked at
         return cpu(lambda: memory.turn("What did Quentin decide?", session_key=OWNER, seconds=600))
 

@@ -33,7 +33,6 @@ from tacit.markdown import notes
 from tacit.memory import Memory
 from tacit.read_note import read
 from tacit.rebuild.store import open_rebuild
-from tacit.review import service
 from tacit.search.searcher import Searcher
 from tests.client.serving import serving
 from tests.conftest import Tacit
@@ -90,7 +89,7 @@ def files_in(root: Path) -> dict[str, bytes]:
 
 def seen(memory: Memory, path: str, key: str) -> str:
     try:
-        return read(memory, path, memory.scope_of(key)).text
+        return read(memory, path, memory.services.profiles.scope_of(key)).text
     except UsageError:
         return ""
 
@@ -241,7 +240,7 @@ def test_a_draft_for_a_note_with_a_space_in_its_name_can_be_approved(memory: Mem
     memory.remember("Likes moss.", "knowledge/people/Vera M.md", session_key=GROUP)
     memory.work()
     (draft,) = memory.reviews.waiting()
-    service.approve(memory, draft.id, "Ines")
+    memory.services.review.approve(draft.id, "Ines")
     assert "Likes moss." in (memory.home.root / "knowledge/people/Vera M.md").read_text()
 
 
@@ -384,7 +383,7 @@ def test_no_spelling_lets_others_read_the_owners_notes(home: Path, path: str) ->
     memory = product.open(home)
     for key in (GROUP, "agent:main:telegram:direct:99"):
         with pytest.raises(UsageError, match="There is no"):
-            read(memory, path, memory.scope_of(key))
+            read(memory, path, memory.services.profiles.scope_of(key))
     with serving(home):
         status, answer = posted(home, "/v1/read", path=path, session_key=GROUP)
         assert (status, "PLUMWORD" in answer) == (400, False)
@@ -418,7 +417,7 @@ def test_a_draft_cannot_hide_that_it_is_for_an_identity_file(home: Path, target:
     memory = product.open(home)
     for name in ("lines-one", "text-one"):
         with pytest.raises(TacitError, match="may not approve"):
-            service.approve(memory, name, "a model")
+            memory.services.review.approve(name, "a model")
     assert Tree(home).read(SOUL) == before
 
 
@@ -432,7 +431,7 @@ def test_what_a_draft_takes_out_of_memory_is_archived_however_it_spells_its_targ
         f"{HEAD.format('text')}target: knowledge//memory/MEMORY.md\nbase: {base}\n---\n# Core Memory\n",
     )
     memory = product.open(home)
-    service.approve(memory, "text-one", "Ines")
+    memory.services.review.approve("text-one", "Ines")
     assert "glaze" not in (home / HIDDEN).read_text()
     assert "glaze" in "".join(file.read_text() for file in (home / "archive").rglob("*.md"))
 
@@ -504,8 +503,8 @@ def test_a_folder_that_is_a_link_is_neither_read_nor_written_through(
             memory.remember("Likes moss.", to)
     assert not any("OUTSIDEWORD" in hit.text for hit in memory.search("OUTSIDEWORD"))
     assert "OUTSIDEWORD" not in memory.turn("What stays outside in id_rsa?", seconds=60).text
-    assert "secretproject" not in memory.turns.present.projects()
-    searcher = memory.searcher
+    assert "secretproject" not in memory.services.turns.present.projects()
+    searcher = memory.services.searcher
     assert isinstance(searcher, Searcher)
     assert not any("id_rsa" in path for path in searcher._list_files())
     assert outside_files(outside) == {"id_rsa.md", "secretproject"}

@@ -13,7 +13,6 @@ import pytest
 from tacit.learn import window_proposals
 from tacit.learn.model import Change, Heard, Source, is_trusted
 from tacit.learn.window_extract import extract
-from tacit.maintenance import condense_due
 from tacit.memory import Memory
 from tests.memory.homes import GROUP, NOW, OWNER, STRANGER, opened
 from tests.security.poison import CRUDE, PLAIN, payloads
@@ -115,7 +114,7 @@ def test_no_note_gets_a_word_of_it_by_itself_whoever_extracts(
     monkeypatch.setattr(memory, "ask", lambda task: copies if task == "extract" else None)
     before = notes_of(memory)
     done = memory.services.extractor.learn_pending()
-    condense_due(memory)
+    memory.services.condenser.condense_due()
     changed = {path for path, text in notes_of(memory).items() if before.get(path) != text}
     stood = " ".join(text for path, text in notes_of(memory).items() if path in changed)
     assert [poison for poison in PAYLOADS if poison[:60] in stood] == []

@@ -273,7 +273,7 @@ def test_no_receipt_that_a_host_is_sent_has_them(garden: Path) -> None:
 
 
 def test_no_search_and_no_look_leaves_a_trace_of_them(garden: Path) -> None:
-    served = OperationContext(memory := opened(garden), SessionRegistry(memory))
+    served = OperationContext(memory := opened(garden), SessionRegistry(memory.services))
     for text in TEXTS:
         memory.search(text)
         memory.search(text, session_key=GROUP)
@@ -347,7 +347,7 @@ def test_every_operation_is_among_them() -> None:
 
 def test_no_operation_leaves_a_trace_of_them(garden: Path) -> None:
     settle(garden, ALL_LANES)
-    served = OperationContext(memory := opened(garden), SessionRegistry(memory))
+    served = OperationContext(memory := opened(garden), SessionRegistry(memory.services))
     run = {operation.name: operation.run for operation in operations.OPERATIONS}
     for text in TEXTS:
         for name, body in bodies(text):
@@ -390,7 +390,7 @@ def test_nothing_of_them_is_in_the_spool_nor_in_what_becomes_of_it(garden: Path)
         spool.add(garden, "end_session", {"tags": [text]})
         spool.add(garden, "no such operation", {"text": text})
     assert leaks(garden) == []
-    served = OperationContext(memory := opened(garden), SessionRegistry(memory))
+    served = OperationContext(memory := opened(garden), SessionRegistry(memory.services))
     run = {operation.name: operation.run for operation in operations.OPERATIONS}
 
     def take(record: spool.SpooledEvent) -> None:

@@ -31,7 +31,7 @@ def found(served: OperationContext, key: str) -> str:
 def test_a_group_does_not_find_what_the_owner_said_under_the_same_session_id(
     memory: Memory, first: str
 ) -> None:
-    served = OperationContext(memory, SessionRegistry(memory))
+    served = OperationContext(memory, SessionRegistry(memory.services))
     said = {GROUP: "Hello group zebra pin", OWNER: f"my private zebra pin {SECRET}"}
     for key in (first, *(said.keys() - {first})):
         say(served, key, said[key])
@@ -45,7 +45,7 @@ def test_a_group_does_not_find_what_the_owner_said_under_the_same_session_id(
 
 
 def test_nobody_ends_the_owners_session_by_its_id(memory: Memory) -> None:
-    served = OperationContext(memory, SessionRegistry(memory))
+    served = OperationContext(memory, SessionRegistry(memory.services))
     mine = say(served, OWNER, "the first")
     assert end(served, GROUP)["path"] is None
     assert say(served, OWNER, "the second")["number"] == 2

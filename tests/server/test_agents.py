@@ -149,7 +149,7 @@ def test_agents_at_once_hear_nothing_of_each_other(garden: Path) -> None:
 
 def said(home: Path, session_id: str) -> list[str]:
     memory = product.open(home)
-    path = memory.last_part(session_id)
+    path = memory.services.conversations.find_last_part(session_id)
     assert path is not None
     return [turn.text for turn in memory.transcript(path).turns if isinstance(turn, Message)]
 

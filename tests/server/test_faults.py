@@ -84,7 +84,7 @@ def logged(home: Path, event: str) -> list[dict[str, Any]]:
 def said_in(home: Path) -> list[str]:
     """By the messages of the session that these tests talk in."""
     memory = product.open(home)
-    path = memory.last_part("ses_f")
+    path = memory.services.conversations.find_last_part("ses_f")
     turns = memory.transcript(path).turns if path else ()
     return [turn.text for turn in turns if isinstance(turn, Message)]
 

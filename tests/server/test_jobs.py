@@ -55,7 +55,7 @@ class At:
         self.home = home
         self.warned: list[str] = []
         memory = opened(home, self._now)
-        self.live = SessionRegistry(memory, clock=lambda: self.clock.steady)
+        self.live = SessionRegistry(memory.services, clock=lambda: self.clock.steady)
         self.work = JobRunner(
             OperationContext(memory, self.live),
             Log(home / ".tacit/daemon.log"),
@@ -189,7 +189,7 @@ def test_what_ended_is_committed_and_idle_sessions_are_sealed(at: At, git_log: G
     at.run("idle")
     at.run("commit")
     assert len(git_log()) == before + 1
-    assert at.work.served.memory.open_sessions() == []
+    assert at.work.served.memory.services.conversations.list_open() == []
 
 
 def test_notes_are_committed_when_they_are_due_and_then_every_interval(at: At, git_log: GitLog) -> None:
@@ -297,7 +297,7 @@ def test_stopping_commits_what_ended_and_leaves_open_what_is_open(at: At, git_lo
     assert git_log()[0].subject == "conversation: over"
     memory = opened(at.home)
     memory.recover()
-    assert [record.opening.session_id for record in memory.open_sessions()] == ["a"]
+    assert [record.opening.session_id for record in memory.services.conversations.list_open()] == ["a"]
     assert not any(thread.name.startswith("tacit-") for thread in threading.enumerate())
 
 
@@ -329,7 +329,7 @@ def test_what_hosts_spooled_is_taken_once_before_anything_is_answered(at: At) ->
     spool.add(at.home, "end_session", {})
     at.work.drain_first()
     assert spool.count_waiting(at.home) == 0
-    [record] = at.work.served.memory.open_sessions()
+    [record] = at.work.served.memory.services.conversations.list_open()
     assert record.sha256 is not None
     turns = at.work.served.memory.transcript(record.path or "").turns
     assert [turn.number for turn in turns] == [1, 2, 3, 4]
@@ -359,7 +359,7 @@ def test_a_full_disk_stops_the_draining_and_loses_nothing(at: At, monkeypatch: p
     assert (spool.count_waiting(at.home), spool.count_quarantined(at.home)) == (3, 0)
     assert at.run("spool").error == ""
     assert spool.count_waiting(at.home) == 0
-    [record] = at.work.served.memory.open_sessions()
+    [record] = at.work.served.memory.services.conversations.list_open()
     assert len(at.work.served.memory.transcript(record.path or "").turns) == 3
 
 
@@ -425,17 +425,17 @@ def test_a_session_goes_on_through_a_change_of_the_config(at: At) -> None:
 
 
 def is_followed(at: At) -> bool:
-    return at.work.served.memory.turns.present.followed
+    return at.work.served.memory.services.turns.present.followed
 
 
 def test_files_are_followed_after_a_complete_look_and_turns_need_not_look(at: At) -> None:
-    present = at.work.served.memory.turns.present
+    present = at.work.served.memory.services.turns.present
     write(at.home, "knowledge/reference/new.md", "A zebra in the garden.\n")
     assert not is_followed(at)
     at.work.start()
     assert eventually(lambda: at.work.is_followed)
     assert is_followed(at)
-    found = at.work.served.memory.searcher.find("zebra", catch_up=0)
+    found = at.work.served.memory.services.searcher.find("zebra", catch_up=0)
     assert found.hits[0].path == "knowledge/reference/new.md"
     generation = present.shelf().generation
     write(at.home, "topics/morning.md", TOPIC)
@@ -454,7 +454,7 @@ def test_workspaces_are_followed_as_soon_as_the_config_names_them(at: At, tmp_pa
     assert eventually(lambda: is_followed(at))
 
     def hits(words: str) -> list[str]:
-        return [hit.path for hit in at.work.served.memory.searcher.find(words, catch_up=0).hits]
+        return [hit.path for hit in at.work.served.memory.services.searcher.find(words, catch_up=0).hits]
 
     assert hits("zebra")[0] == "workspace/ws/MEMORY.md"
     write(folder, "memory/2026-03-10.md", "A giraffe came by.\n")
@@ -491,7 +491,7 @@ def test_following_that_fails_is_said_and_turns_look_themselves(
     monkeypatch.setattr("tacit.search.watcher._POLL_S", 0.01)
     at.work.start()
     assert eventually(lambda: "limit reached" in str(at.work.problems()))
-    assert not at.work.served.memory.turns.present.followed
+    assert not at.work.served.memory.services.turns.present.followed
     monkeypatch.undo()
     assert eventually(lambda: at.work.is_followed)
 
@@ -522,7 +522,7 @@ def test_a_home_that_comes_back_is_followed_again(at: At) -> None:
     away.rename(at.home)
     write(at.home, "knowledge/reference/new.md", "A zebra in the garden.\n")
     assert eventually(lambda: at.work.is_followed)
-    assert at.work.served.memory.searcher.find("zebra", catch_up=0).hits
+    assert at.work.served.memory.services.searcher.find("zebra", catch_up=0).hits
 
 
 # ---------------------------------------------------------------- schedules

@@ -480,7 +480,7 @@ def test_the_log_has_no_word_of_what_was_asked(start: Start) -> None:
 
 @pytest.fixture
 def real(memory: Memory, start: Start) -> Running:
-    return start(*OPERATIONS, served=OperationContext(memory, SessionRegistry(memory)))
+    return start(*OPERATIONS, served=OperationContext(memory, SessionRegistry(memory.services)))
 
 
 def test_a_session_that_nobody_knows_is_told_once_in_the_log(real: Running) -> None:

@@ -231,14 +231,14 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Memory:
     for file in root.rglob("*.md"):  # a note without a date is of the day it was written
         os.utime(file, (ended.timestamp(), ended.timestamp()))
     memory = opened(root, NOW)
-    memory.searcher.update()  # with all vectors, however busy the machine is
+    memory.services.searcher.update()  # with all vectors, however busy the machine is
     return memory
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_the_prompt_is_the_one_that_was_read_and_approved(studio: Memory, name: str) -> None:
     situation = SITUATIONS[name]
-    compiled = studio.turns.look(situation.request)
+    compiled = studio.services.turns.look(situation.request)
     found = shown(situation, compiled)
     file = HERE / f"{name}.md"
     if REFRESH:
@@ -254,6 +254,6 @@ def test_no_file_is_left_of_a_situation_that_is_gone() -> None:
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_the_prompt_holds_what_the_answer_needs(studio: Memory, name: str) -> None:
     situation = SITUATIONS[name]
-    text = studio.turns.look(situation.request).text
+    text = studio.services.turns.look(situation.request).text
     assert [words for words in situation.holds if words not in text] == []
     assert [words for words in situation.never if words in text] == []

@@ -267,7 +267,7 @@ def _ask_daemon(
 
 
 def _run_end(memory: Memory, options: argparse.Namespace) -> int:
-    if options.id != UNRECORDED_ID and not memory.knows(options.id):
+    if options.id != UNRECORDED_ID and not memory.services.conversations.is_open(options.id):
         return _report_sealed_before(memory, options)
     counts = {"tokens_in": options.tokens_in, "tokens_out": options.tokens_out}
     answer = _ask_daemon(memory, options, "end_session", {"tags": options.tag, **counts})
@@ -278,7 +278,7 @@ def _run_end(memory: Memory, options: argparse.Namespace) -> int:
     else:
         sealed = _open_or_continue(memory, options.id).end(options.at, tags=options.tag, **counts)
     if sealed is None:
-        memory.discard(options.id)
+        memory.services.conversations.discard(options.id)
         _print_result(options, "nothing was said, so nothing is kept", {"path": None})
         return 0
     _print_result(
@@ -291,7 +291,7 @@ def _run_end(memory: Memory, options: argparse.Namespace) -> int:
 
 def _report_sealed_before(memory: Memory, options: argparse.Namespace) -> int:
     """Ending a session that was finalized before, by a host or for being idle, is no error."""
-    path = memory.last_part(options.id)
+    path = memory.services.conversations.find_last_part(options.id)
     if path is None:
         raise UsageError(_unknown_session(options.id))
     _print_result(options, f"was sealed before as {path}", {"path": path, "sha256": None, "commit": None})
@@ -306,7 +306,7 @@ def _describe_sealed(sealed: Sealed) -> str:
 
 
 def _run_list(memory: Memory, options: argparse.Namespace) -> int:
-    sessions = memory.open_sessions()
+    sessions = memory.services.conversations.list_open()
     if options.json:
         output.dump([{"session_id": record.opening.session_id, "path": record.path} for record in sessions])
         return 0
@@ -337,8 +337,8 @@ _ACTIONS = {
 def _open_or_continue(memory: Memory, session_id: str) -> Session:
     """The open session. A finalized one goes on in a new part, so that no message is lost."""
     if session_id == UNRECORDED_ID:
-        return memory.unkept_session()
-    if memory.knows(session_id):
+        return memory.services.conversations.open_uncaptured()
+    if memory.services.conversations.is_open(session_id):
         return memory.session(session_id=session_id)
     opening = _find_opening(memory, session_id)
     return memory.session(
@@ -349,9 +349,9 @@ def _open_or_continue(memory: Memory, session_id: str) -> Session:
 def _find_opening(memory: Memory, session_id: str) -> Opening:
     """The opening of a session, open or finalized."""
     record = find_state(memory.home, session_id)
-    if record is not None and memory.knows(session_id):
+    if record is not None and memory.services.conversations.is_open(session_id):
         return record.opening
-    path = memory.last_part(session_id)
+    path = memory.services.conversations.find_last_part(session_id)
     if path is None:
         raise UsageError(_unknown_session(session_id))
     return read_opening(memory.transcript(path))

@@ -68,11 +68,11 @@ def run(options: argparse.Namespace) -> int:
     prices = {model: find_price(model, environ, config.models.prices) for model in models.values()}
     estimate = estimate_items(rates, models, prices, month_calls)
     if options.json:
-        output.dump(_as_json(rates, estimate, days, limits_of(config), memory.moment().date()))
+        output.dump(_as_json(rates, estimate, days, limits_of(config), memory.services.clock.now().date()))
         return 0
     _say_estimate(rates, estimate, models, options.model)
     output.say()
-    _say_spent(days, limits_of(config), memory.moment().date())
+    _say_spent(days, limits_of(config), memory.services.clock.now().date())
     return 0
 
 
@@ -98,7 +98,7 @@ def _is_model(name: str) -> bool:
 
 def _estimate_rates(memory: Memory, sessions: float | None) -> Rates:
     root, config = str(memory.home.root), memory.config
-    today = memory.moment().date()
+    today = memory.services.clock.now().date()
     files = list(walk(root, CONVERSATIONS))
     transcripts = [(day, info.st_size) for path, info in files if (day := _day_of(path))]
     first = today - timedelta(_MONTH_DAYS - 1)

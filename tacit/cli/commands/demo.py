@@ -32,7 +32,6 @@ from tacit.git.commit_message import short_name
 from tacit.home import files
 from tacit.home.layout import Home
 from tacit.learn.service import LearnResult
-from tacit.maintenance import condense_due
 from tacit.markdown import notes
 from tacit.markdown.yaml_values import format_entry
 from tacit.memory import Memory
@@ -41,7 +40,6 @@ from tacit.rebuild.comparison import NotesVersion, find_version, measure_size
 from tacit.rebuild.merge import merge_rebuild
 from tacit.rebuild.options import setup_from_options
 from tacit.rebuild.service import rebuild
-from tacit.review import service
 from tacit.review.model import Draft
 from tacit.sample import Conversation, Turn
 from tacit.terminal import output
@@ -353,7 +351,7 @@ def _live_day(memory: Memory, clock: StoryClock, day: date, conversations: list[
         _write_by_hand(memory, day)
     evening = datetime.combine(day, datetime.min.time(), clock.moment.tzinfo).replace(hour=23, minute=5)
     clock.moment = max(clock.moment, evening)
-    _say_condensed(condense_due(memory))
+    _say_condensed(memory.services.condenser.condense_due())
     memory.commit()
     output.say()
 
@@ -396,7 +394,7 @@ def _say_learnt(learnt: LearnResult) -> None:
 def _review_on_sunday(memory: Memory) -> None:
     output.say_marked("**Sunday night: review**")
     for draft in _drafts_to_approve(memory):
-        approved = service.approve(memory, draft.id, OWNER)
+        approved = memory.services.review.approve(draft.id, OWNER)
         output.say(f"   approved   {draft.id} by {OWNER}: {', '.join(approved.paths)}")
         output.say(f"              taken back by: tacit history undo {approved.commit[:10]}")
     count = len(memory.reviews.waiting())
@@ -421,7 +419,7 @@ def _rebuild_and_adopt(memory: Memory) -> Memory:
     output.say_marked("**Monday: all of it again, with one extractor more**")
     file = memory.home.config
     files.replace(file, file.read_text().replace(_FEWER_EXTRACTORS, "").encode())
-    memory = create_memory(memory.home, load_config(memory.home).config, memory.moment)
+    memory = create_memory(memory.home, load_config(memory.home).config, memory.services.clock.now)
     memory.commit()
     method = setup_from_options(memory, _REBUILD_NAME)
     rebuilt = rebuild(memory, _REBUILD_NAME, method)

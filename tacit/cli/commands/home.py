@@ -167,11 +167,11 @@ def _check_topics(home: Home, config: Config, reported: Collection[Problem]) -> 
         memory = create_memory(home, config, utc_now)
         problems = [
             problem
-            for problem in find_topic_problems(str(home.root), memory.turns.present)
+            for problem in find_topic_problems(str(home.root), memory.services.turns.present)
             if problem not in reported
         ]
         return CheckResult(
-            "topics", output.pluralize(len(memory.turns.topics().topics), "topic"), tuple(problems)
+            "topics", output.pluralize(len(memory.services.turns.topics().topics), "topic"), tuple(problems)
         )
     except (TacitError, OSError) as error:
         return CheckResult("topics", "not looked at", (Problem("topics", str(error)),))

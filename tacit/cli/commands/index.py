@@ -41,7 +41,7 @@ def run_index(options: argparse.Namespace) -> int:
         return _follow(memory, quiet=options.quiet)
     quiet = options.quiet or options.json
     with output.progress("reading", quiet=quiet) as tick, output.progress("vectors", quiet=quiet) as embedded:
-        indexed = memory.searcher.update(
+        indexed = memory.services.searcher.update(
             rebuild=options.rebuild, tick=tick, embed_tick=lambda count: embedded(count, count)
         )
     if options.json:
@@ -58,7 +58,7 @@ def _follow(memory: Memory, *, quiet: bool) -> int:
     if not quiet:
         output.warn("Following the files. Stop with Ctrl-C.")
     root = str(memory.home.root)
-    for indexed in watch_home(memory.searcher, root, INDEXED, stop, workspaces=memory.workspaces):
+    for indexed in watch_home(memory.services.searcher, root, INDEXED, stop, workspaces=memory.workspaces):
         _report_update(indexed, quiet=quiet)
         sys.stdout.flush()  # a reader of the pipe wants each line at once
     return 0
@@ -122,7 +122,7 @@ def run_links(options: argparse.Namespace) -> int:
     NOTE is a path in the home, or a name as in a [[link]]. Without NOTE it covers all notes: the number of
     links, the notes that are linked most, broken and ambiguous links, and notes without links.
     """
-    searcher = open_home(options.home, recover=False).searcher
+    searcher = open_home(options.home, recover=False).services.searcher
     searcher.catch_up(60.0)
     links = (
         searcher.all_links()

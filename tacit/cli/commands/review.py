@@ -133,7 +133,7 @@ def _describe_change(draft: Draft) -> str:
 
 
 def _draft_json(memory: Memory, draft: Draft) -> dict[str, Any]:
-    return {**asdict(draft), "stale": service.is_stale(memory, draft)}
+    return {**asdict(draft), "stale": memory.services.review.is_stale(draft)}
 
 
 def _show(memory: Memory, options: argparse.Namespace) -> int:
@@ -159,7 +159,7 @@ def _show(memory: Memory, options: argparse.Namespace) -> int:
 
 def _preview(memory: Memory, draft: Draft) -> tuple[str, str]:
     try:
-        return service.render_diff(service.plan_edits(memory, draft)), ""
+        return service.render_diff(memory.services.review.plan_edits(draft)), ""
     except TacitError as error:
         return "", str(error)
 
@@ -207,7 +207,7 @@ def _log(memory: Memory, options: argparse.Namespace) -> int:
 
 
 def _approve(memory: Memory, options: argparse.Namespace, reviewer: str) -> int:
-    result = service.approve(memory, options.name, reviewer)
+    result = memory.services.review.approve(options.name, reviewer)
     if options.json:
         output.dump(
             {"draft": result.draft.id, "by": reviewer, "paths": result.paths, "commit": result.commit}
@@ -222,7 +222,7 @@ def _approve(memory: Memory, options: argparse.Namespace, reviewer: str) -> int:
 
 
 def _reject(memory: Memory, options: argparse.Namespace, reviewer: str) -> int:
-    result = service.reject(memory, options.name, reviewer, options.why)
+    result = memory.services.review.reject(options.name, reviewer, options.why)
     if options.json:
         output.dump({"draft": result.draft.id, "by": reviewer, "commit": result.commit})
     else:
@@ -238,7 +238,7 @@ def _edit(memory: Memory, options: argparse.Namespace, reviewer: str) -> int:
     if new == text:
         output.say(f"{draft.id} is as it was.")
         return 0
-    service.edit_draft(memory, draft.id, new, reviewer)
+    memory.services.review.edit_draft(draft.id, new, reviewer)
     output.say(f"{draft.id} is changed. Approve it with: tacit review approve {draft.id}")
     return 0
 
@@ -249,6 +249,6 @@ def _read_text(file: str) -> str:
 
 
 def _rebase(memory: Memory, options: argparse.Namespace, reviewer: str) -> int:
-    draft = service.rebase(memory, options.name, reviewer)
+    draft = memory.services.review.rebase(options.name, reviewer)
     output.say(f"{draft.id} is for {draft.target} as it is now. See it with: tacit review show {draft.id}")
     return 0

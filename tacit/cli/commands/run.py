@@ -19,10 +19,11 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from tacit.app import open_home
-from tacit.condense.service import CondenseResult, condense, due_periods, prune_is_due
+from tacit.condense.service import CondenseResult
 from tacit.errors import Busy, TacitError
 from tacit.learn.service import LearnPreview, LearnResult
-from tacit.memory import Memory, Worked
+from tacit.maintenance import WorkResult
+from tacit.memory import Memory
 from tacit.review import service
 from tacit.review.model import Draft
 from tacit.terminal import output
@@ -48,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     memory = open_home(options.home, recover=False)
     if options.dry_run:
         return _dry_run(memory, options)
-    if options.what == "commit" and options.if_due and not memory.commit_due():
+    if options.what == "commit" and options.if_due and not memory.services.maintenance.is_commit_due():
         return _report(memory, memory.recover(), options)
     try:
         return _report(memory, _do_work(memory, options), options)
@@ -58,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
         return 0  # cron tries again, and the process that holds the lock does the same work
 
 
-def _do_work(memory: Memory, options: argparse.Namespace) -> Worked:
+def _do_work(memory: Memory, options: argparse.Namespace) -> WorkResult:
     task = options.what
     if task == "commit":
         return memory.commit()
@@ -67,10 +68,10 @@ def _do_work(memory: Memory, options: argparse.Namespace) -> Worked:
     if task == "extract":
         with output.progress("learning", quiet=options.quiet or options.json) as tick:
             learnt = memory.services.extractor.learn_pending(tick=tick, again=not options.if_due)
-        return Worked(commits=learnt.commits, learnt=learnt)
-    periods = due_periods(memory) if task == "condense" else []
-    summed = condense(memory, periods, prune=task == "prune", archive=task == "archive")
-    return Worked(commits=summed.commits, summed=summed, waiting=summed.waiting)
+        return WorkResult(commits=learnt.commits, learnt=learnt)
+    periods = memory.services.condenser.find_due_periods() if task == "condense" else []
+    summed = memory.services.condenser.condense(periods, prune=task == "prune", archive=task == "archive")
+    return WorkResult(commits=summed.commits, summed=summed, waiting=summed.waiting)
 
 
 # ---------------------------------------------------------------- dry run
@@ -82,11 +83,11 @@ def _dry_run(memory: Memory, options: argparse.Namespace) -> int:
     learn = memory.services.extractor.preview() if task in ("extract", "all") else LearnPreview((), (), ())
     summed = CondenseResult()
     if task not in ("commit", "extract"):
-        periods = due_periods(memory) if task in ("condense", "all") else []
-        by_schedule = task == "all" and prune_is_due(memory)
+        periods = memory.services.condenser.find_due_periods() if task in ("condense", "all") else []
+        by_schedule = task == "all" and memory.services.condenser.is_prune_due()
         prune, archive = task == "prune" or by_schedule, task == "archive" or by_schedule
-        summed = condense(memory, periods, prune=prune, archive=archive, dry_run=True)
-    left_out = memory.note_changes().left if task in ("commit", "all") else ()
+        summed = memory.services.condenser.condense(periods, prune=prune, archive=archive, dry_run=True)
+    left_out = memory.services.committer.note_changes().left if task in ("commit", "all") else ()
     if options.json:
         output.dump({
             "would_commit": [path for _, path in commits],
@@ -118,20 +119,20 @@ def _dry_run(memory: Memory, options: argparse.Namespace) -> int:
 def _preview_draft(memory: Memory, draft: Draft) -> str:
     """The diff that approving the draft would make."""
     try:
-        return service.render_diff(service.plan_edits(memory, draft))
+        return service.render_diff(memory.services.review.plan_edits(draft))
     except TacitError as error:
         return str(error)
 
 
 def _pending_commits(memory: Memory) -> list[tuple[str, str]]:
-    rows = [("add", path) for path in memory.transcripts_to_commit()]
-    return rows + [(edit.verb, edit.path) for edit in memory.note_changes().edits]
+    rows = [("add", path) for path in memory.services.maintenance.list_uncommitted_transcripts()]
+    return rows + [(edit.verb, edit.path) for edit in memory.services.committer.note_changes().edits]
 
 
 # ---------------------------------------------------------------- report
 
 
-def _report(memory: Memory, work: Worked, options: argparse.Namespace) -> int:
+def _report(memory: Memory, work: WorkResult, options: argparse.Namespace) -> int:
     failed = work.learnt.failed if work.learnt else ()
     if options.json:
         output.dump(_as_json(work))
@@ -145,7 +146,7 @@ def _report(memory: Memory, work: Worked, options: argparse.Namespace) -> int:
     return 1 if work.waiting or failed else 0
 
 
-def _as_json(work: Worked) -> dict[str, object]:
+def _as_json(work: WorkResult) -> dict[str, object]:
     value: dict[str, object] = {
         "sealed": work.sealed,
         "commits": work.commits,
@@ -168,7 +169,7 @@ def _as_json(work: Worked) -> dict[str, object]:
     return value
 
 
-def _say(work: Worked) -> None:
+def _say(work: WorkResult) -> None:
     output.print_table(("sealed after a crash", path) for path in work.sealed)
     for line in (*_learnt_lines(work.learnt), *_condensed_lines(work.summed)):
         output.say(line)
@@ -182,7 +183,7 @@ def _say(work: Worked) -> None:
         output.say("Nothing to do.")
 
 
-def _has_proposals(work: Worked) -> bool:
+def _has_proposals(work: WorkResult) -> bool:
     return bool(
         (work.learnt and (work.learnt.drafts or work.learnt.added)) or (work.summed and work.summed.drafts)
     )
@@ -210,6 +211,6 @@ def _condensed_lines(summed: CondenseResult | None) -> Iterator[str]:
         yield f"  proposes {draft.id}: {draft.reason} (tacit review show {draft.id})"
 
 
-def _say_branch(work: Worked, branch: str | None, main: str) -> None:
+def _say_branch(work: WorkResult, branch: str | None, main: str) -> None:
     if work.commits and branch != main:
         output.say(f"This is on {branch}, not on {main}; it comes to {main} when you merge it.")

@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _find_problems(memory: Memory) -> list[Problem]:
-    return find_topic_problems(str(memory.home.root), memory.turns.present)
+    return find_topic_problems(str(memory.home.root), memory.services.turns.present)
 
 
 def _exit_code(problems: Iterable[Problem]) -> int:
@@ -118,15 +118,20 @@ def _exit_code(problems: Iterable[Problem]) -> int:
 
 def _list(memory: Memory, options: argparse.Namespace) -> int:
     topics, diagnostics = (
-        sorted(memory.turns.topics().topics, key=lambda topic: topic.name),
+        sorted(memory.services.turns.topics().topics, key=lambda topic: topic.name),
         _find_problems(memory),
     )
     if options.json:
-        values = [_topic_json(topic, load_topic_blocks(memory.turns.present, topic)) for topic in topics]
+        values = [
+            _topic_json(topic, load_topic_blocks(memory.services.turns.present, topic)) for topic in topics
+        ]
         output.dump({"topics": values, "problems": [asdict(problem) for problem in diagnostics]})
         return _exit_code(diagnostics)
     if topics:
-        rows = [_HEADER, *(_row(topic, load_topic_blocks(memory.turns.present, topic)) for topic in topics)]
+        rows = [
+            _HEADER,
+            *(_row(topic, load_topic_blocks(memory.services.turns.present, topic)) for topic in topics),
+        ]
         output.print_table(_fit_to_terminal(rows))
     else:
         output.say("There are no topics. A topic is a note in topics/, such as topics/weekly-review.md.")
@@ -181,7 +186,7 @@ def _trigger_json(trigger: Trigger) -> dict[str, Any]:
 
 def _show(memory: Memory, options: argparse.Namespace) -> int:
     name = options.name.rpartition("/")[2].removesuffix(".md")
-    topic = next((topic for topic in memory.turns.topics().topics if topic.name == name), None)
+    topic = next((topic for topic in memory.services.turns.topics().topics if topic.name == name), None)
     diagnostics = [
         problem
         for problem in _find_problems(memory)
@@ -196,7 +201,7 @@ def _show(memory: Memory, options: argparse.Namespace) -> int:
             output.say(f"{name} cannot be used.")
             _say_problems(diagnostics)
         return _exit_code(diagnostics)
-    size = _Size.of(topic, load_topic_blocks(memory.turns.present, topic))
+    size = _Size.of(topic, load_topic_blocks(memory.services.turns.present, topic))
     if options.json:
         output.dump(
             {**_topic_json(topic, size.brought), **size.value(), "problems": list(map(asdict, diagnostics))}
@@ -358,16 +363,16 @@ def _count_awake(awake: Sequence[_TrialResult]) -> str:
 
 
 def _listener(memory: Memory, session_key: str) -> Listener:
-    profile = memory.profile_of(session_key, trial=True)
+    profile = memory.services.profiles.profile_of(session_key, trial=True)
     return Listener(profile.rule.audience, profile.kind.agent)
 
 
 def _try_input(memory: Memory, text: str, paths: Sequence[str], listener: Listener) -> list[_TrialResult]:
-    topics, threshold = memory.turns.topics().topics, memory.config.watchers.similarity_threshold
+    topics, threshold = memory.services.turns.topics().topics, memory.config.watchers.similarity_threshold
     stimulus = Stimulus(text, "input", tuple(paths))
-    watched = memory.turns.watchers().process(
+    watched = memory.services.turns.watchers().process(
         stimulus,
-        Moment(memory.moment().isoformat()),
+        Moment(memory.services.clock.now().isoformat()),
         allowed=lambda topic: not _forbidden_reason(topic, listener),
     )
     decisions = _decisions_by_topic(watched)
@@ -398,10 +403,10 @@ _VERDICTS = {"activate": "awake: ", "gate": "ask the gate: ", "drop": "asleep: "
 
 def _try_output(memory: Memory, text: str, _paths: Sequence[str], listener: Listener) -> list[_TrialResult]:
     """Try the agent's own words, as if no topic had corrected it before."""
-    topics = memory.turns.topics().topics
-    watched = memory.turns.watchers().corrections(
+    topics = memory.services.turns.topics().topics
+    watched = memory.services.turns.watchers().corrections(
         text,
-        Moment(memory.moment().isoformat()),
+        Moment(memory.services.clock.now().isoformat()),
         spoken=dict,
         allowed=lambda topic: not _forbidden_reason(topic, listener),
     )
@@ -484,7 +489,7 @@ _START_HINT = 'Begin a turn for one with: tacit compile "" --cron NAME'
 
 
 def _due(memory: Memory, options: argparse.Namespace) -> int:
-    catalog = memory.turns.topics()
+    catalog = memory.services.turns.topics()
     if _exit_code(catalog.problems):
         output.warn("warning: not every topic could be read as it is meant. See: tacit topics")
     with lock_due(memory.home) if options.done else nullcontext():

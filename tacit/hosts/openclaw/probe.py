@@ -125,7 +125,10 @@ def run_turn(host: OpenClawHost, memory: Memory, now: datetime) -> CheckResult:
     since = now.replace(microsecond=0)
     session_receipts = list(receipts.read_receipts(memory.home, PROBE_SESSION_KEY, since=since))
     lanes = {receipt.lane: receipt.id for receipt in session_receipts}
-    was_captured = any(record.opening.session_key == PROBE_SESSION_KEY for record in memory.open_sessions())
+    was_captured = any(
+        record.opening.session_key == PROBE_SESSION_KEY
+        for record in memory.services.conversations.list_open()
+    )
     problems = tuple(_find_missing_hooks(lanes, was_captured=was_captured))
     fired = ", ".join(f"{_LANE_HOOKS[lane]} (receipt {lanes[lane]})" for lane in _LANE_HOOKS if lane in lanes)
     return CheckResult(

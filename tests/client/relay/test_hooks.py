@@ -189,7 +189,7 @@ def test_relay_reads_a_prompt_in_parts(relay: Relay, is_hook: bool, prompt: obje
 def test_relay_finds_the_text_of_a_message_by_any_of_its_names(relay: Relay, name: str) -> None:
     with serving(relay.home) as served:
         relay("message", {name: "Keep this", "text" if name != "text" else "x": "", "session_id": "ses_n"})
-        path = served.memory.last_part("ses_n")
+        path = served.memory.services.conversations.find_last_part("ses_n")
     assert path is not None
     assert said_in(product.open(relay.home).transcript(path).turns) == [("user", "Keep this")]
 

@@ -206,7 +206,7 @@ def test_relay_keeps_a_conversation(relay: Relay) -> None:
             assert relay("message", {"text": text, "session_id": "ses_r"}).json == {"continue": True}
         relay("tool", {"name": "valve", "summary": "open", "session_id": "ses_r"})
         relay("session-end", {"session_id": "ses_r"})
-        path = served.memory.last_part("ses_r")
+        path = served.memory.services.conversations.find_last_part("ses_r")
         assert path is not None
     turns = product.open(relay.home).transcript(path)
     assert turns.sealed
@@ -424,7 +424,7 @@ def test_relay_what_was_said_without_a_daemon_is_all_kept_once_when_it_is_back(r
     with serving(relay.home) as served:
         done = spool.drain(relay.home, lambda record: RUN[record.operation](served, record.body))
         assert (done.taken, done.stopped, done.aside) == (11, None, [])
-        path = served.memory.last_part("ses_r")
+        path = served.memory.services.conversations.find_last_part("ses_r")
     assert path is not None
     assert messages(relay.home, path) == [f"Said {number}" for number in range(10)]
     assert spool.count_waiting(relay.home) == 0
@@ -433,7 +433,7 @@ def test_relay_what_was_said_without_a_daemon_is_all_kept_once_when_it_is_back(r
 def test_relay_what_the_daemon_took_without_saying_so_is_not_kept_twice(relay: Relay, at: Path) -> None:
     """It dies after it kept the message and before it answered; the relay spools it with the same id."""
     memory = product.open(relay.home)
-    served = OperationContext(memory, SessionRegistry(memory))
+    served = OperationContext(memory, SessionRegistry(memory.services))
 
     def keep_and_die(line: socket.socket, over: threading.Event) -> None:
         RUN["message"](served, json.loads(read_request(line).partition(b"\r\n\r\n")[2]))
@@ -441,7 +441,7 @@ def test_relay_what_the_daemon_took_without_saying_so_is_not_kept_twice(relay: R
     with listening(at, keep_and_die):
         assert relay("message", {"text": "Once", "session_id": "ses_r"}).json["spooled"] is True
     spool.drain(relay.home, lambda record: RUN["message"](served, record.body))
-    path = served.memory.last_part("ses_r")
+    path = served.memory.services.conversations.find_last_part("ses_r")
     served.live.close()
     assert path is not None
     assert messages(relay.home, path) == ["Once"]
