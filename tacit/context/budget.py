@@ -16,18 +16,20 @@ Costs are counted block by block, and a little high. `tacit.context.rendering` c
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from math import inf, log
 
-from tacit.context.blocks import Block, SlotLimits, source_heading
+from tacit.config import ContextCompilerSettings
 from tacit.context.history_window import HistoryWindow, fill_window
-from tacit.context.model import Dropped, Notice, Slot
+from tacit.context.model import TOKENS_PER_KB, Block, Dropped, Notice, Slot
 from tacit.context.shorten import ShortenedText, excerpt_around, shorten, shorten_middle
 from tacit.learn.model import Said
-from tacit.privacy.delimiters import wrap_fenced
+from tacit.privacy.delimiters import to_one_line, wrap_fenced
 from tacit.search.weights import COST_PENALTY, NEAR_BEST_MARGIN
+from tacit.text import tokens
 
 TokenCounter = Callable[[str], int]
 
@@ -35,7 +37,48 @@ _UNFENCED_SLOTS: tuple[Slot, ...] = ("identity", "topics")  # inserted as writte
 _WORD_PATTERN = re.compile(r"\w{3,}")
 _MIN_USEFUL_TOKENS = 24  # a shortened file with fewer is not worth keeping
 _SAMPLE_MARK = "e722"  # as long as a real fence code
+_MIN_MESSAGE_TOKENS = 64  # a message may always have this many
+_FULL_BUDGET_TOKENS = 8192  # the kilobytes in the config are meant for this; smaller budgets scale them
+_MAX_CACHED_CHARS = 20_000  # longer texts are counted anew each time
 _JOIN_TOKENS = 2  # tokens between two parts, at most
+
+
+@dataclass(frozen=True, slots=True)
+class SlotLimits:
+    """Tokens for one turn: the limit of each slot, and the minimums of history and knowledge."""
+
+    budget: int
+    most: Mapping[Slot, int]
+    history_floor: int
+    knowledge_floor: int
+
+
+def compute_slot_limits(config: ContextCompilerSettings, budget: int) -> SlotLimits:
+    """Identity, memory, journal, projects and topics have limits in kilobytes, which shrink with a budget
+    below 8,192 tokens. History and knowledge keep their minimums; the message gets at most half."""
+    scale = min(1.0, budget / _FULL_BUDGET_TOKENS)
+
+    def scaled(kilobytes: float) -> int:
+        return int(kilobytes * TOKENS_PER_KB * scale)
+
+    topics = scaled(config.topic_budget_kb)
+    return SlotLimits(
+        budget,
+        {
+            "system": budget,
+            "identity": scaled(config.identity_budget_kb),
+            "memory": scaled(config.memory_budget_kb),
+            "journal": scaled(config.journal_budget_kb),
+            "projects": scaled(config.projects_budget_kb),
+            "topics": topics,
+            "subscriptions": topics,
+            "knowledge": budget,
+            "history": budget,
+            "message": max(budget // 2, min(budget, _MIN_MESSAGE_TOKENS)),
+        },
+        history_floor=int(budget * config.history_floor_share),
+        knowledge_floor=int(budget * config.knowledge_floor_share),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +111,7 @@ NO_LIMITS = KnowledgeLimits()  # an explicit budget is filled
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SelectedBlock:
     block: Block
     text: str
     tokens: int
@@ -79,10 +122,29 @@ class Kept:
 class FittedPrompt:
     message: ShortenedText
     system: str
-    kept: tuple[Kept, ...]
+    kept: tuple[SelectedBlock, ...]
     history: HistoryWindow
     dropped: tuple[Dropped, ...]
     notices: tuple[Notice, ...]
+
+
+def source_heading(block: Block) -> str:
+    """The short source and day of a block; for a transcript the time it started, which identifies it."""
+    parts = block.path.split("/")
+    if parts[:2] == ["raw", "conversations"] and len(parts) == 6:
+        started = parts[5][:4]
+        return to_one_line(f"{'-'.join(parts[2:5])} {started[:2]}:{started[2:]}")
+    return to_one_line(f"{block.day} {block.path}" if block.path else block.label)
+
+
+@lru_cache(maxsize=4096)
+def _count_cached(text: str) -> int:
+    return tokens.count(text)
+
+
+def count_tokens(text: str) -> int:
+    """Count tokens, cached: identity, topics and chunks come again and again."""
+    return _count_cached(text) if len(text) <= _MAX_CACHED_CHARS else tokens.count(text)
 
 
 def fit_to_budget(
@@ -124,7 +186,7 @@ class _PromptBuilder:
     def __init__(self, room: SlotLimits, count: TokenCounter, query: str) -> None:
         self._room, self._count = room, count
         self.tokens_left = room.budget
-        self.selected: list[Kept] = []
+        self.selected: list[SelectedBlock] = []
         self.dropped: list[Dropped] = []
         self.notices: list[Notice] = []
         self._used_tokens: dict[str, int] = {}
@@ -203,7 +265,7 @@ class _PromptBuilder:
             self._used_tokens[group] = self._used_tokens.get(group, 0) + cost
         if block.path:
             self._texts_by_path[block.path] = f"{self._texts_by_path.get(block.path, '')}\n{shortened.text}"
-        self.selected.append(Kept(block, shortened.text, cost, shortened.left_out))
+        self.selected.append(SelectedBlock(block, shortened.text, cost, shortened.left_out))
 
     # Knowledge
 

@@ -81,7 +81,9 @@ class InjectionLog:
             OrderedDict()
         )
 
-    def seen(self, session_key: str, session_id: str = "", since: datetime | None = None) -> dict[str, int]:
+    def digests(
+        self, session_key: str, session_id: str = "", since: datetime | None = None
+    ) -> dict[str, int]:
         """Digests of the chunks that this session got, with how many turns ago; 1 is the previous turn. An
         empty session id matches all sessions of the key."""
         return _turns_ago(self._session_turns(session_key, session_id, since), lambda turn: turn.digests)
@@ -90,23 +92,25 @@ class InjectionLog:
         """Labels of all other blocks that it got, such as topics, with how many turns ago."""
         return _turns_ago(self._session_turns(session_key, session_id, since), lambda turn: turn.labels)
 
-    def searches(self, session_key: str, session_id: str = "", since: datetime | None = None) -> int:
+    def count_searches(self, session_key: str, session_id: str = "", since: datetime | None = None) -> int:
         """The number of its turns with a search."""
         return sum(not turn.skipped for turn in self._session_turns(session_key, session_id, since))
 
-    def last(self, session_key: str, since: datetime | None = None) -> LastTurn | None:
+    def last_turn(self, session_key: str, since: datetime | None = None) -> LastTurn | None:
         """The last turn that says something about the conversation."""
         turns = [turn for turn in self._session_turns(session_key, "", since) if turn.session_id]
         telling = [turn for turn in turns if turn.skipped not in NEUTRAL_SKIPS] or turns
         return LastTurn(*telling[-1][:3]) if telling else None
 
-    def names(self, session_key: str, session_id: str, since: datetime | None = None) -> tuple[str, ...]:
+    def session_ids(
+        self, session_key: str, session_id: str, since: datetime | None = None
+    ) -> tuple[str, ...]:
         """Its id, and the earlier ids of the session."""
         marks = [entry for entry in self._entries(session_key, since) if isinstance(entry, _SessionMark)]
         joined = [mark.joins for mark in marks if mark.joins and mark.session_id == session_id]
         return (session_id, *dict.fromkeys(joined))
 
-    def renewed(self, session_key: str, session_id: str, since: datetime) -> datetime | None:
+    def last_restart(self, session_key: str, session_id: str, since: datetime) -> datetime | None:
         """When this session last restarted in the same transcript, because its host cut the context. None:
         not since then."""
         marks = [entry for entry in self._entries(session_key, since) if isinstance(entry, _SessionMark)]
@@ -114,13 +118,13 @@ class InjectionLog:
                 and mark.session_id in ("", session_id)]  # fmt: skip
         return max((datetime.fromisoformat(end) for end in ends if is_since(end, since)), default=None)
 
-    def loaded(self, session_key: str, since: datetime | None = None) -> tuple[str, ...]:
+    def bootstrap_files(self, session_key: str, since: datetime | None = None) -> tuple[str, ...]:
         """Files that the session's last bootstrap loaded whole, by path on the host or in the home."""
         turns = [entry for entry in self._entries(session_key, since) if isinstance(entry, _LoggedTurn)]
         recent = (entry for entry in reversed(turns) if since is None or is_since(entry.at, since))
         return next((entry.loaded for entry in recent if entry.loaded is not None), ())
 
-    def look(self, since: datetime | None = None) -> None:
+    def read_new(self, since: datetime | None = None) -> None:
         """Read new lines ahead of the first query."""
         with self._mutex, suppress(OSError), open_folder(self._home) as directory:
             self._refresh(directory, since)

@@ -14,8 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tacit.config import ContextCompilerSettings
-from tacit.context.blocks import TOKENS_PER_KB, Block
-from tacit.context.model import Dropped, Slot
+from tacit.context.model import TOKENS_PER_KB, Block, Dropped, Slot
 from tacit.context.ranking import short_digest
 from tacit.errors import TacitError
 from tacit.home.categories import category_of

@@ -1,4 +1,4 @@
-"""The result of compiling one turn: its sections, what was dropped, and the receipt."""
+"""The values of one turn: candidate blocks, sections of the prompt, dropped blocks, and the receipt."""
 
 from __future__ import annotations
 
@@ -11,6 +11,32 @@ Slot: TypeAlias = Literal[
     "message",
 ]  # fmt: skip
 SLOTS: tuple[Slot, ...] = get_args(Slot)  # in the order of the prompt
+TOKENS_PER_KB = 256  # tokens in a kilobyte of ordinary text
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A candidate text for the prompt."""
+
+    slot: Slot
+    label: str
+    source: str
+    text: str
+    reason: str
+    path: str = ""  # of its file; blocks of one file are rendered together
+    place: int = 0  # the first line in the file, and the last
+    end: int = 0
+    turn: int = 0  # of a transcript
+    day: str = ""
+    speaker: str = ""
+    score: float | None = None
+    channels: Mapping[str, float] = field(default_factory=dict)
+    group: str = ""  # the topic that it belongs to
+    most: int | None = None  # tokens that its group may have
+    digest: str = ""
+    left_out: str = ""  # describes what was cut from it already, for people
+    value: float = 0.0  # of retrieved chunks: the highest is tried first
+    pieces: tuple[Block, ...] = ()  # used instead if the whole is too long
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,7 @@ from itertools import pairwise
 from typing import NamedTuple
 from zlib import crc32
 
-from tacit.context.blocks import Block
-from tacit.context.model import Dropped
+from tacit.context.model import Block, Dropped
 from tacit.home.categories import Category
 from tacit.markdown.strip import strip_comments
 from tacit.search.index import MAX_NEIGHBOURS, ChunkLocation, StoredChunk

@@ -7,20 +7,28 @@ fences, each piece below a line with its source and day.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
-from tacit.context.blocks import Block, SlotLimits, is_adjacent, source_heading
+from tacit.config import Config
 from tacit.context.budget import (
     NO_LIMITS,
     FittedPrompt,
-    Kept,
     KnowledgeLimits,
     PromptCandidates,
+    SelectedBlock,
+    SlotLimits,
+    compute_slot_limits,
+    count_tokens,
     fit_to_budget,
+    source_heading,
 )
-from tacit.context.model import SLOTS, Slot
+from tacit.context.model import SLOTS, Block, Dropped, Notice, Slot
+from tacit.context.shorten import shorten_middle
+from tacit.context.situation import Situation
+from tacit.learn.model import Said
 from tacit.privacy.delimiters import (
     choose_delimiter,
     escape_turns,
@@ -28,6 +36,7 @@ from tacit.privacy.delimiters import (
     strip_invisible,
     wrap_fenced,
 )
+from tacit.search.weights import NEAR_BEST_MARGIN, SECONDARY_GATE_SHARE
 
 TokenCounter = Callable[[str], int]
 
@@ -40,6 +49,69 @@ _TURN_SLOTS: tuple[Slot, ...] = ("subscriptions", "knowledge")
 _MAX_ATTEMPTS = 6
 _MIN_LEFTOVER_TOKENS = 10  # fewer tokens than this are not worth another attempt
 _GAP = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The text for the host. In the runtime mode it has no message and no history, which the host adds."""
+
+    text: str
+    static_prefix: str  # runtime: for the host's system prompt
+    tokens: int
+    parts: tuple[FittedPrompt, ...] = ()  # the static prefix and the rest, or the whole
+    is_withheld: bool = False  # the host gets nothing of it
+
+    @property
+    def left(self) -> Sequence[Said]:
+        """Turns of the history that no longer fit."""
+        return [turn for part in self.parts for turn in part.history.left]
+
+    @property
+    def notices(self) -> Sequence[Notice]:
+        return [notice for part in self.parts for notice in part.notices]
+
+    @property
+    def dropped(self) -> Sequence[Dropped]:
+        return [block for part in self.parts for block in part.dropped]
+
+
+EMPTY_PROMPT = Prompt("", "", 0)
+
+
+def assemble_prompt(candidates: PromptCandidates, situation: Situation, config: Config) -> Prompt:
+    compiler, budget = config.context_compiler, situation.budget
+    room_for = partial(compute_slot_limits, compiler)
+    appetite = _choose_knowledge_limits(situation, config)
+    if not situation.is_runtime:
+        text, used, fitted = assemble(candidates, room_for, budget, count_tokens, appetite)
+        return Prompt(text, "", used, (fitted,))
+    fixed = replace(candidates, message="", topics=(), knowledge=(), history=())
+    prefix, prefix_tokens, fitted_prefix = assemble(fixed, room_for, budget, count_tokens, appetite)
+    conversation = "\n".join(turn.text for turn in candidates.history)
+    turn = replace(candidates, message="", fixed=(), history=(), asked=situation.query, said=conversation)
+    text, used, fitted_turn = assemble(turn, room_for, budget - prefix_tokens, count_tokens, appetite)
+    return Prompt(text, prefix, prefix_tokens + used, (fitted_prefix, fitted_turn))
+
+
+def _choose_knowledge_limits(situation: Situation, config: Config) -> KnowledgeLimits:
+    """An explicit budget is filled: with the history, or with knowledge if there is no history. Without
+    one, each chunk must be worth its tokens."""
+    compiler = config.context_compiler
+    min_score = config.inject.confidence_gate * SECONDARY_GATE_SHARE
+    if situation.request.budget is None or situation.is_runtime:
+        return KnowledgeLimits(
+            min_score, NEAR_BEST_MARGIN, compiler.max_injected_chars, compiler.max_snippet_chars
+        )
+    return KnowledgeLimits(min_score, NEAR_BEST_MARGIN) if situation.history else NO_LIMITS
+
+
+def fall_back_to_message(prompt: Prompt, situation: Situation) -> Prompt:
+    """If nothing could be assembled, the prompt is the message alone."""
+    if prompt.text or situation.is_runtime:
+        return prompt
+    message = strip_invisible(situation.request.message)
+    text = shorten_middle(message, situation.budget, count_tokens).text
+    return replace(prompt, text=text, tokens=count_tokens(text))
 
 
 def assemble(
@@ -93,7 +165,7 @@ def _make_block_visible(block: Block) -> Block:
 
 
 def render(fitted: FittedPrompt) -> str:
-    by_slot: dict[Slot, list[Kept]] = {slot: [] for slot in SLOTS}
+    by_slot: dict[Slot, list[SelectedBlock]] = {slot: [] for slot in SLOTS}
     for selected in fitted.kept:
         by_slot[selected.block.slot].append(selected)
     history = "\n".join(escape_turns(strip_invisible(line.text)) for line in fitted.history.kept)
@@ -120,7 +192,7 @@ def render(fitted: FittedPrompt) -> str:
     return "\n\n".join(parts)
 
 
-def _render_plain(selected: Kept) -> str:
+def _render_plain(selected: SelectedBlock) -> str:
     return f"<!-- {selected.block.label} -->\n{selected.text}"
 
 
@@ -134,7 +206,7 @@ def _render_fenced(slot: Slot, mark: str, lines: Iterable[_RenderedLine]) -> str
     return wrap_fenced(slot, mark, "\n".join(rendered))
 
 
-def _group_by_source(selected: Sequence[Kept]) -> Iterator[_RenderedLine]:
+def _group_by_source(selected: Sequence[SelectedBlock]) -> Iterator[_RenderedLine]:
     """Group pieces by file, in the order of the file; the oldest file comes first."""
     days: dict[str, str] = {}
     for item in selected:
@@ -146,11 +218,18 @@ def _group_by_source(selected: Sequence[Kept]) -> Iterator[_RenderedLine]:
         yield from map(_RenderedLine, _render_pieces(group))
 
 
-def _render_pieces(pieces: Iterable[Kept]) -> Iterator[str]:
+def _render_pieces(pieces: Iterable[SelectedBlock]) -> Iterator[str]:
     above: Block | None = None
     for piece in pieces:
         block = piece.block
-        if above is not None and not is_adjacent(block, above):
+        if above is not None and not _is_adjacent(block, above):
             yield _GAP
         yield f"{block.speaker}: {piece.text}" if block.speaker else piece.text
         above = block
+
+
+def _is_adjacent(block: Block, above: Block) -> bool:
+    """Whether nothing is between the two blocks in their file."""
+    if block.turn and above.turn:
+        return block.turn <= above.turn + 1
+    return block.place <= above.end + 2  # a blank line between paragraphs does not count

@@ -19,6 +19,7 @@ from tacit.context.file_usage import ConversationText, split_conversation
 from tacit.context.home_view import CommitSnapshot, LiveHome
 from tacit.context.model import Compiled, Notice, Receipt
 from tacit.context.request import Request, empty_result, normalize_request, sanitize
+from tacit.context.state import CompilerState
 from tacit.errors import TacitError, UsageError
 from tacit.git.history import History
 from tacit.git.repository import Git
@@ -57,7 +58,8 @@ class TurnService:
     ) -> None:
         self._home, self._config, self.present = home, config, present
         self._history, self._models, self._now = history, models, now
-        self._compiler = ContextCompiler(home, config, gate or GatedActivator, profile_of)
+        self._state = CompilerState(home, config, gate or GatedActivator, profile_of)
+        self._compiler = ContextCompiler(self._state)
         self._is_warm = False
 
     def take(self, message: str, *, seconds: float | None = None, **asked: Any) -> Compiled:
@@ -113,7 +115,7 @@ class TurnService:
 
     def ended(self, session_key: str) -> None:
         """Call this when a session ends, or begins anew under the same key."""
-        self._compiler.ended(session_key, classify(session_key).agent)
+        self._state.end_session(session_key, classify(session_key).agent)
 
     def look(self, request: Request, at: str | None = None) -> Compiled:
         """A dry run of `take`: it does not count as a turn of the session and has no deadline. `at`: a date,
@@ -141,7 +143,7 @@ class TurnService:
                 filter_query("ok")
                 filter_query("error")
                 self.watchers()
-                self._compiler.given.look(self._now() - timedelta(hours=48))
+                self._state.injections.read_new(self._now() - timedelta(hours=48))
                 self.present.find("", EVERYTHING, 1, self._now(), None)
 
     def rehearse(self) -> None:
@@ -158,7 +160,7 @@ class TurnService:
         return self.present.shelf()
 
     def watchers(self) -> WatcherPipeline:
-        return self._compiler.pipeline(self.present)
+        return self._state.pipeline(self.present)
 
     def _is_sealed(self, record: SessionState) -> bool:
         """Whether the session is over. Its finalized transcript may still wait for the commit."""
@@ -184,7 +186,7 @@ class TurnService:
         if record is None:
             return ConversationText((), (query,))
         opening = record.opening
-        renewed = self._compiler.given.renewed(session_key, opening.session_id, opening.started)
+        renewed = self._state.injections.last_restart(session_key, opening.session_id, opening.started)
         return split_conversation(writer.read_turns(self._home, record), query, renewed)
 
     def _find_records(self, request: Request) -> list[SessionState]:

@@ -29,6 +29,7 @@ from tacit.context.compiler import ContextCompiler
 from tacit.context.home_view import LiveHome
 from tacit.context.model import Compiled, Notice, Section
 from tacit.context.request import Request
+from tacit.context.state import CompilerState
 from tacit.evaluation.homes import copy_home, sample_home, temporary_folder, temporary_home
 from tacit.evaluation.questions import EvalQuestion, EvidencePlace, QuestionSet
 from tacit.evaluation.search_quality import ProgressCallback, percentile
@@ -378,9 +379,8 @@ class EvalCompiler:
 
     def __init__(self, memory: Memory, folder: Path) -> None:
         gate = gate_factory(memory.home, memory.config, search_parts(memory.config, memory.home))
-        self._compiler = ContextCompiler(
-            Home(folder), memory.config, gate, memory.services.profiles.profile_of
-        )
+        state = CompilerState(Home(folder), memory.config, gate, memory.services.profiles.profile_of)
+        self._compiler = ContextCompiler(state)
         self._search_view = _CachedSearch(memory)
         self._now = memory.services.clock.now()
         self.scope = replace(memory.services.profiles.scope_of(SESSION_KEY), archived=False)

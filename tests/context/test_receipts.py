@@ -234,7 +234,7 @@ def test_an_empty_log_has_no_receipts(place: Home) -> None:
     assert last(place) is None
     assert recent(place, 5) == []
     assert find_by_id(place, "abcd") is None
-    assert InjectionLog(place).seen(KEY) == {}
+    assert InjectionLog(place).digests(KEY) == {}
 
 
 def test_receipts_are_found_newest_first_by_session_and_by_trial(place: Home) -> None:
@@ -289,7 +289,7 @@ def test_broken_lines_are_passed_over(place: Home) -> None:
     assert append(place, turn(3, "c")) == ""
     assert ids(recent(place, 9)) == ids([turn(3), turn(1)])
     assert find_by_id(place, "zzzz1") is None
-    assert InjectionLog(place).seen(KEY) == {"a": 2, "c": 1}
+    assert InjectionLog(place).digests(KEY) == {"a": 2, "c": 1}
 
 
 @pytest.mark.parametrize("block", [1, 7, 300, 5000])
@@ -361,7 +361,7 @@ def test_a_log_that_cannot_be_written_is_a_reason_and_no_error(place: Home) -> N
     folder(place).write_text("in the way")
     assert append(place, turn(1)).startswith("Could not keep the receipt: ")
     assert last(place) is None
-    assert InjectionLog(place).seen(KEY) == {}
+    assert InjectionLog(place).digests(KEY) == {}
 
 
 def test_a_home_that_is_gone_is_not_made_again(tmp_path: Path) -> None:
@@ -388,7 +388,7 @@ def test_a_pipe_in_place_of_the_log_holds_up_nobody(place: Home) -> None:
     os.mkfifo(folder(place) / "000001-2026-11-02.jsonl")
     assert append(place, turn(1)).startswith("Could not keep the receipt: ")
     assert last(place) is None
-    assert InjectionLog(place).seen(KEY) == {}
+    assert InjectionLog(place).digests(KEY) == {}
 
 
 WRITER = """
@@ -433,10 +433,10 @@ def test_given_tells_what_was_retrieved_and_how_many_turns_ago(place: Home) -> N
     append(place, turn(5, "another", id_="ses_2"))
     append(place, turn(6, "trial", trial=True))
     append(place, replace(turn(7), sections=(section("soul", "identity"), section(""))))
-    assert InjectionLog(place).seen(KEY, "ses_1") == {"a": 2, "b": 4, "c": 2}
-    assert InjectionLog(place).seen(KEY) == {"a": 3, "b": 5, "c": 3, "another": 2}
-    assert InjectionLog(place).seen(KEY, "ses_1", START + timedelta(minutes=2)) == {"a": 2, "c": 2}
-    assert InjectionLog(place).seen(KEY, "ses_9") == {}
+    assert InjectionLog(place).digests(KEY, "ses_1") == {"a": 2, "b": 4, "c": 2}
+    assert InjectionLog(place).digests(KEY) == {"a": 3, "b": 5, "c": 3, "another": 2}
+    assert InjectionLog(place).digests(KEY, "ses_1", START + timedelta(minutes=2)) == {"a": 2, "c": 2}
+    assert InjectionLog(place).digests(KEY, "ses_9") == {}
 
 
 def test_given_tells_the_labels_of_all_that_was_not_retrieved(place: Home) -> None:
@@ -453,16 +453,16 @@ def test_files_of_earlier_days_are_not_opened(place: Home) -> None:
     os.mkfifo(files(place)[0].with_name("000001-2026-11-02.jsonl"))
     since = START + timedelta(days=2)
     assert last(place, session_key="nobody", since=since) is None
-    assert InjectionLog(place).seen(KEY, since=since) == {"day 2": 1}
+    assert InjectionLog(place).digests(KEY, since=since) == {"day 2": 1}
 
 
 def test_given_learns_what_is_new_and_reads_nothing_twice(
     place: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given_before = InjectionLog(place)
-    assert given_before.seen(KEY) == {}
+    assert given_before.digests(KEY) == {}
     append(place, turn(1, "a"))
-    assert given_before.seen(KEY) == {"a": 1}
+    assert given_before.digests(KEY) == {"a": 1}
     read: list[int] = []
     pread = os.pread
 
@@ -471,12 +471,12 @@ def test_given_learns_what_is_new_and_reads_nothing_twice(
         return pread(fd, size, at)
 
     monkeypatch.setattr(os, "pread", counted)
-    assert given_before.seen(KEY) == {"a": 1}
+    assert given_before.digests(KEY) == {"a": 1}
     assert read == []
     line = encode_line(turn(2, "b"))
     append(place, turn(2, "b"))
     read.clear()
-    assert given_before.seen(KEY) == {"a": 2, "b": 1}
+    assert given_before.digests(KEY) == {"a": 2, "b": 1}
     assert read == [len(line)]
 
 
@@ -487,28 +487,28 @@ def test_given_waits_for_the_rest_of_a_line(place: Home) -> None:
     line = encode_line(turn(2, "b"))
     with file.open("ab", buffering=0) as log:
         log.write(line[:40])
-        assert given_before.seen(KEY) == {"a": 1}
+        assert given_before.digests(KEY) == {"a": 1}
         log.write(line[40:])
-    assert given_before.seen(KEY) == {"a": 2, "b": 1}
+    assert given_before.digests(KEY) == {"a": 2, "b": 1}
 
 
 def test_given_looks_further_back_when_asked_to(place: Home) -> None:
     for day in range(4):
         append(place, turn(day * 60 * 24, f"day {day}"))
     given_before = InjectionLog(place)
-    assert given_before.seen(KEY, since=START + timedelta(days=3)) == {"day 3": 1}
-    assert given_before.seen(KEY) == {"day 0": 4, "day 1": 3, "day 2": 2, "day 3": 1}
-    assert given_before.seen(KEY, since=START + timedelta(days=2)) == {"day 2": 2, "day 3": 1}
+    assert given_before.digests(KEY, since=START + timedelta(days=3)) == {"day 3": 1}
+    assert given_before.digests(KEY) == {"day 0": 4, "day 1": 3, "day 2": 2, "day 3": 1}
+    assert given_before.digests(KEY, since=START + timedelta(days=2)) == {"day 2": 2, "day 3": 1}
 
 
 def test_given_starts_anew_where_the_log_was_deleted(place: Home) -> None:
     given_before = InjectionLog(place)
     append(place, turn(1, "a"))
-    assert given_before.seen(KEY) == {"a": 1}
+    assert given_before.digests(KEY) == {"a": 1}
     for file in files(place):
         file.rename(file.with_name("aside"))  # its inode stays in use
     append(place, turn(2, "b"))
-    assert given_before.seen(KEY) == {"b": 1}
+    assert given_before.digests(KEY) == {"b": 1}
 
 
 @given(st.lists(st.tuples(st.sampled_from("xyz"), st.booleans(), st.booleans()), max_size=30))
@@ -520,7 +520,7 @@ def test_given_that_grew_is_given_that_reads_all(
     for at, (digest, trial, look) in enumerate(steps):
         append(place, turn(at * 300, digest, trial=trial))
         if look:
-            grown.seen(KEY)
-    assert grown.seen(KEY) == InjectionLog(place).seen(KEY)
+            grown.digests(KEY)
+    assert grown.digests(KEY) == InjectionLog(place).digests(KEY)
     turns = [digest for digest, trial, _ in reversed(steps) if not trial]
-    assert InjectionLog(place).seen(KEY) == {digest: turns.index(digest) + 1 for digest in turns}
+    assert InjectionLog(place).digests(KEY) == {digest: turns.index(digest) + 1 for digest in turns}

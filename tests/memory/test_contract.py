@@ -368,7 +368,7 @@ def _no_profile(memory: Memory) -> None:
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("could not read knowledge/reference/codes.md: SECRETWORD")
 
-    memory.services.turns._compiler.profile_of = broken
+    memory.services.turns._state.profile_of = broken
 
 
 @pytest.mark.parametrize("key", [OWNER, STRANGER, GROUP, "whatever:this:is"])

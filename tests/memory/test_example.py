@@ -63,7 +63,7 @@ def says(text: str) -> Reply:
 
 
 def decisions(memory: Memory) -> dict[str, TopicDecision]:
-    return {one.decision.topic_name: one.decision for one in memory.services.turns._compiler.log.read()}
+    return {one.decision.topic_name: one.decision for one in memory.services.turns._state.decisions.read()}
 
 
 def assert_awake(compiled: Compiled) -> None:

@@ -16,8 +16,8 @@ import pytest
 from tacit.config import Config, parse
 from tacit.context.delivery.daily_section import session_hash, session_marker
 from tacit.context.delivery.files import context_file_path
-from tacit.context.delivery.modes import write_delivery_files
-from tacit.context.model import Compiled, Notice, Quote, Receipt
+from tacit.context.delivery.modes import TurnCopy, write_delivery_files
+from tacit.context.model import Notice, Quote
 from tacit.errors import ConfigError
 from tacit.home import files
 from tacit.home.layout import Home
@@ -50,14 +50,6 @@ def config(lanes: str, text: str = "") -> Config:
     return parse(written, where="test", environ={}, trusted=True).config
 
 
-def compiled(given: tuple[Quote, ...], key: str = OWNER, session_id: str = "ses_1") -> Compiled:
-    receipt = Receipt(
-        id="r", at=NOW.isoformat(), session_key=key, session_id=session_id, session_type="", agent="main",
-        message_hash="", message="", budget=0, tokens=0, characters=0, sections=(), dropped=(),
-    )  # fmt: skip
-    return Compiled("", 0, (), (), receipt, given=given)
-
-
 class Lanes:
     def __init__(self, home: Path) -> None:
         self.home = Home(home)
@@ -75,9 +67,8 @@ class Lanes:
         settings: str = "",
     ) -> tuple[Notice, ...]:
         loaded = config(lanes, settings)
-        made = compiled(given, key, session_id)
-        profile = resolve_profile(key, loaded)
-        return write_delivery_files(self.home, loaded, profile, made, message, now, is_first=is_first)
+        copy = TurnCopy(given, message, now, (session_id,), is_first)
+        return write_delivery_files(self.home, loaded, resolve_profile(key, loaded), copy)
 
     def mirror(self, key: str = OWNER) -> Path:
         return context_file_path(self.home, None, key)
@@ -231,9 +222,8 @@ def test_the_page_is_in_the_folder_that_the_config_names(lanes: Lanes, tmp_path:
     there = tmp_path / "deep" / "memory"
     loaded = config("[daily]")
     loaded = replace(loaded, inject=replace(loaded.inject, daily_directory=str(there)))
-    write_delivery_files(
-        lanes.home, loaded, resolve_profile(OWNER, loaded), compiled(SOME), QUESTION, NOW, is_first=True
-    )
+    copy = TurnCopy(SOME, QUESTION, NOW, ("ses_1",), is_first=True)
+    write_delivery_files(lanes.home, loaded, resolve_profile(OWNER, loaded), copy)
     assert HEADING in (there / "2026-03-10.md").read_text()
     assert lanes.page() == ""
 
@@ -386,7 +376,7 @@ def test_a_turn_that_is_asked_for_again_has_its_file_again(
     memory = opened(garden)
     first = memory.inject(QUESTION, history=[("user", "Hello")])
     with monkeypatch.context() as patched:
-        patched.setattr(memory.services.turns._compiler, "profile_of", None)
+        patched.setattr(memory.services.turns._state, "profile_of", None)
         assert memory.inject("Who comes on Tuesdays?").receipt.skipped == "bug"
     assert mirror_of(memory).read_bytes() == b""
     assert memory.inject(QUESTION, history=[("user", "Hello")]) == first
@@ -445,7 +435,7 @@ def test_a_turn_that_fails_as_a_whole_empties_the_file(
 ) -> None:
     turning.inject(QUESTION)
     assert context_file_path(turning.home, None, OWNER).stat().st_size > 0
-    monkeypatch.setattr(turning.services.turns._compiler, "profile_of", None)
+    monkeypatch.setattr(turning.services.turns._state, "profile_of", None)
     assert turning.inject("Who comes on Tuesdays?").receipt.skipped == "bug"
     assert context_file_path(turning.home, None, OWNER).read_bytes() == b""
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tacit.context.cache import Kept, TurnCache
 from tacit.context.model import Compiled
+from tacit.context.state import ExpiringCache, TurnCache
 from tacit.memory import Memory
 from tests.memory.homes import GROUP, NOW, OWNER, OWNERS, PATIENT, QUESTION, opened, settle, write
 from tests.search.fakes import Meaning
@@ -39,7 +39,7 @@ def once(garden: Path) -> Once:
         changed = PATIENT.replace("inject: {", f"inject: {{mode: first, debounce_ms: {debounce_ms}, ")
         settle(garden, changed + OWNERS)
         memory, clock = opened(garden), Clock()
-        memory.services.turns._compiler.recent = TurnCache(clock)
+        memory.services.turns._state.recent = TurnCache(clock)
         return memory, clock
 
     return made
@@ -142,7 +142,7 @@ def test_messages_that_were_debounced_do_not_put_off_the_next(once: Once) -> Non
 
 def test_the_same_message_at_once_is_the_same_turn_and_later_it_is_another(garden: Path) -> None:
     memory, clock = opened(garden), Clock()
-    memory.services.turns._compiler.recent = TurnCache(clock)
+    memory.services.turns._state.recent = TurnCache(clock)
     first = memory.inject(QUESTION)
     clock.now += 0.4
     assert memory.inject(QUESTION) == first
@@ -164,7 +164,7 @@ def test_what_is_skipped_costs_no_vector(garden: Path, message: str) -> None:
 
 def test_a_search_is_remembered_for_its_time_and_no_longer(garden: Path) -> None:
     memory, clock = opened(garden), Clock()
-    memory.services.turns._compiler.recent = TurnCache(clock)
+    memory.services.turns._state.recent = TurnCache(clock)
 
     def noticed(history: str) -> list[str]:
         given = memory.inject(QUESTION, history=[("user", history)])
@@ -179,7 +179,7 @@ def test_a_search_is_remembered_for_its_time_and_no_longer(garden: Path) -> None
 
 def test_the_cache_is_bounded_and_the_oldest_goes_first() -> None:
     clock = Clock()
-    kept: Kept[int] = Kept(256, clock)
+    kept: ExpiringCache[int] = ExpiringCache(256, clock)
     for number in range(1000):
         kept.put(number, number + 1)
     assert len(kept) == 256

@@ -119,11 +119,11 @@ def _standing_at(place: int) -> TopicLoader:
 
 
 def test_the_topics_of_one_moment_are_never_taken_for_those_of_another(memory: Memory) -> None:
-    compiler = memory.services.turns._compiler
+    state = memory.services.turns._state
     place = 0
     for number in range(20):
         shelf = _standing_at(place) if place else TopicLoader()
-        pipeline = compiler.pipeline(_Then(shelf, f"TOPIC{number}"))  # type: ignore[arg-type]
+        pipeline = state.pipeline(_Then(shelf, f"TOPIC{number}"))  # type: ignore[arg-type]
         assert pipeline.topic("watering").body.strip().endswith(f"TOPIC{number}")
         place = id(shelf)
         del shelf

@@ -257,7 +257,7 @@ def test_a_topic_asked_for_by_name_wakes_whatever_is_said(garden: Path) -> None:
     for message in ("ok", "", "anything else?"):
         assert "RARETOPIC" in memory.turn(message, wake=["rare"]).text
     assert "rare" in dict.fromkeys(
-        one.decision.topic_name for one in memory.services.turns._compiler.log.read()
+        one.decision.topic_name for one in memory.services.turns._state.decisions.read()
     )
 
 

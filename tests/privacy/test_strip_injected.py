@@ -14,10 +14,9 @@ from hypothesis import settings as sized
 from hypothesis import strategies as st
 
 from tacit.config import Config
-from tacit.context.blocks import Block, compute_slot_limits
-from tacit.context.budget import PromptCandidates
+from tacit.context.budget import PromptCandidates, compute_slot_limits
 from tacit.context.delivery import context_file, daily_section
-from tacit.context.model import Quote
+from tacit.context.model import Block, Quote
 from tacit.context.rendering import SYSTEM_TEXT, assemble
 from tacit.learn.model import Said
 from tacit.privacy.strip_injected import find_injected_sections, remove_injected, remove_sections

@@ -107,10 +107,10 @@ def test_what_is_kept_for_the_next_question_is_kept_apart(garden: Path) -> None:
     one = served(opened(garden))
     owner_talks(one)
     list(answers(one, STRANGER))
-    recent = one.memory.services.turns._compiler.recent
+    recent = one.memory.services.turns._state.recent
     strangers = [
         (question, found)
-        for question, (_, found) in recent.found._values.items()
+        for question, (_, found) in recent.results._values.items()
         if question.session_type == "external_dm"  # type: ignore[attr-defined]
     ]
     assert strangers

@@ -21,9 +21,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tacit.app import open_home
-from tacit.context.blocks import TOKENS_PER_KB, Block
 from tacit.context.loaded_files import Listener, LoadedBlock
-from tacit.context.model import Dropped
+from tacit.context.model import TOKENS_PER_KB, Block, Dropped
 from tacit.context.topic_problems import find_topic_problems, is_absent, load_topic_blocks
 from tacit.diagnostics import Problem
 from tacit.errors import UsageError

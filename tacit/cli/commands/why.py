@@ -28,12 +28,11 @@ from tacit.context.absence import (
     reasons_for,
     resolve_path,
 )
-from tacit.context.blocks import Block
 from tacit.context.delivery.bootstrap import can_unload as can_shed
 from tacit.context.delivery.bootstrap import choose_home_files
 from tacit.context.loaded_files import FileLoader, Listener, identity_files
 from tacit.context.loaded_files import block_label as label
-from tacit.context.model import Dropped, Receipt, Section
+from tacit.context.model import Block, Dropped, Receipt, Section
 from tacit.context.receipt_codec import as_dict
 from tacit.errors import UsageError
 from tacit.home.conflicts import NoteTree

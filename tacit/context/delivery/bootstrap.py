@@ -35,7 +35,6 @@ from typing import Any, NamedTuple
 
 from tacit.config import Config
 from tacit.context import receipts
-from tacit.context.delivery.modes import delivery_modes
 from tacit.context.file_usage import ConversationText, LastUse, find_unused_files
 from tacit.context.loaded_files import IDENTITY_FOLDER, Listener, block_label
 from tacit.context.model import Dropped, Notice, Receipt, Section
@@ -176,7 +175,7 @@ def _check_disabled(config: Config, profile: SessionProfile) -> Notice | None:
         return Notice(
             "excluded", f"The agent {agent} is in inject.exclude_agents: its files stay as they are."
         )
-    if "bootstrap" not in delivery_modes(profile, config):
+    if "bootstrap" not in (profile.rule.lanes or ()):
         return Notice("lane", f"{profile.won} has no bootstrap lane, so the host's files stay as they are.")
     if config.inject.files == "host":
         return Notice("files", "inject.files is host, so the host's files stay as they are.")

@@ -1,7 +1,7 @@
-"""The lanes that write files: copies of a turn's context, for readers of those files.
+"""The delivery modes that write files: copies of a turn's context, for readers of those files.
 
-`file` keeps the session's ETHOS_CONTEXT.md up to date: with the chunks of the last turn, or empty. If the
-lane is off, an existing file is emptied, because the listener may have changed under the same key. `daily`
+`file` keeps the session's ETHOS_CONTEXT.md up to date: with the chunks of the last turn, or empty. If this
+mode is off, an existing file is emptied, because the listener may have changed under the same key. `daily`
 adds the first chunks of a session to the owner's daily note, once. Both are off unless the config names them,
 and neither ever stops a turn.
 
@@ -11,89 +11,70 @@ write to the agent must not control its content.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from tacit.config import Config
 from tacit.context.delivery import context_file, daily_section
 from tacit.context.delivery.files import append_daily_section, clear_context_file, write_context_file
-from tacit.context.model import Compiled, Notice
+from tacit.context.model import Notice, Quote
 from tacit.home.layout import Home
 from tacit.privacy.redaction import clean
 from tacit.sessions.policy import SessionProfile
 
 
-def delivery_modes(profile: SessionProfile, config: Config) -> tuple[str, ...]:
-    return config.inject.lanes if profile.rule.lanes is None else profile.rule.lanes
+@dataclass(frozen=True, slots=True)
+class TurnCopy:
+    """What the files get from one turn."""
+
+    quotes: tuple[Quote, ...]
+    message: str
+    now: datetime
+    session_ids: tuple[str, ...]  # all that the session had, the current one first
+    is_first: bool  # this is the session's first turn
+    began_ns: int | None = None  # the start of the turn; None: now
 
 
 def write_delivery_files(
-    home: Home,
-    config: Config,
-    profile: SessionProfile,
-    compiled: Compiled,
-    message: str,
-    now: datetime,
-    *,
-    is_first: bool,
-    names: Sequence[str] = (),
-    began: int | None = None,
+    home: Home, config: Config, profile: SessionProfile, copy: TurnCopy
 ) -> tuple[Notice, ...]:
-    """Return notices about files that could not be written. Never raises. `is_first`: this is the session's
-    first turn. `names`: all ids that the session had. `began`: the start of the turn, in nanoseconds."""
-    lanes = delivery_modes(profile, config)
-    notices = []
-    if "file" in lanes:
-        notices.append(Notice("file-lane", _write_context_file(home, config, profile, compiled, now, began)))
+    """Return notices about files that could not be written. Never raises."""
+    modes, directory = profile.rule.lanes or (), config.sessions.directory
+    file_problem = daily_problem = ""
+    if "file" in modes:
+        gate = config.inject.confidence_gate
+        file_problem = _write_context_file(home, directory, profile.kind.key, copy, gate)
     else:
-        clear_context_file(home, config.sessions.directory, profile.kind.key, began)
-    if "daily" in lanes and config.memory.read_only:
-        notices.append(
-            Notice("daily-lane", "memory.read_only is true, so nothing is added to the daily notes.")
-        )
-    elif "daily" in lanes and compiled.given:
-        names = names or (compiled.receipt.session_id,)
-        problem = _add_to_daily_note(
-            home, config, profile, compiled, message, now, is_first=is_first, names=names
-        )
-        notices.append(Notice("daily-lane", problem))
-    return tuple(notice for notice in notices if notice.text)
+        clear_context_file(home, directory, profile.kind.key, copy.began_ns)
+    if "daily" in modes and config.memory.read_only:
+        daily_problem = "memory.read_only is true, so nothing is added to the daily notes."
+    elif "daily" in modes and copy.quotes:
+        daily_problem = _add_to_daily_note(home, config, profile, copy)
+    problems = (("file-lane", file_problem), ("daily-lane", daily_problem))
+    return tuple(Notice(code, problem) for code, problem in problems if problem)
 
 
-def _write_context_file(
-    home: Home, config: Config, profile: SessionProfile, compiled: Compiled, now: datetime, began: int | None
-) -> str:
-    directory, key = config.sessions.directory, profile.kind.key
+def _write_context_file(home: Home, directory: str | None, key: str, copy: TurnCopy, gate: float) -> str:
     try:
-        text = context_file.render(compiled.given, now, config.inject.confidence_gate)
+        text = context_file.render(copy.quotes, copy.now, gate)
     except Exception as error:  # noqa: BLE001 - after any error, the old content must go
-        write_context_file(home, directory, key, "", began)
+        write_context_file(home, directory, key, "", copy.began_ns)
         return f"The copy could not be made: {type(error).__name__}: {error}. The file was emptied."
-    return write_context_file(home, directory, key, text, began)
+    return write_context_file(home, directory, key, text, copy.began_ns)
 
 
-def _add_to_daily_note(
-    home: Home,
-    config: Config,
-    profile: SessionProfile,
-    compiled: Compiled,
-    message: str,
-    now: datetime,
-    *,
-    is_first: bool,
-    names: Sequence[str],
-) -> str:
+def _add_to_daily_note(home: Home, config: Config, profile: SessionProfile, copy: TurnCopy) -> str:
     if profile.rule.audience != "owner":
         return "Only the owner's sessions add to the daily note."
     limits = config.context_compiler
-    session, *others = [daily_section.session_hash(profile.kind.key, name) for name in names]
+    hashes = [daily_section.session_hash(profile.kind.key, name) for name in copy.session_ids]
     try:
         section = daily_section.render_section(
-            compiled.given,
-            now,
-            session,
-            clean(message).text,
+            copy.quotes,
+            copy.now,
+            hashes[0],
+            clean(copy.message).text,
             most=limits.max_injected_chars,
             most_snippet=limits.max_snippet_chars,
         )
@@ -101,12 +82,7 @@ def _add_to_daily_note(
         return f"The section could not be made: {type(error).__name__}: {error}."
     if not section:
         return "No passage fits into context_compiler.max_injected_chars."
-    markers = [daily_section.session_marker(hashed) for hashed in (session, *others)]
-    return append_daily_section(
-        home, _daily_folder(home, config), now.date(), markers, section, goes_on=not is_first
-    )
-
-
-def _daily_folder(home: Home, config: Config) -> Path:
     directory = config.inject.daily_directory
-    return home.root / "knowledge" / "journal" if directory is None else Path(directory)
+    folder = home.root / "knowledge" / "journal" if directory is None else Path(directory)
+    markers = [daily_section.session_marker(hashed) for hashed in hashes]
+    return append_daily_section(home, folder, copy.now.date(), markers, section, goes_on=not copy.is_first)
