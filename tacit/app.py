@@ -23,17 +23,38 @@ from tacit.home import files, init
 from tacit.home.layout import CONFIG, Home, find_home
 from tacit.home.trust import is_trusted
 from tacit.home.workspaces import Workspaces
-from tacit.llm.ledger import SpendingLimits, SpendTotal, sum_calls
+from tacit.llm.ledger import Ledger, SpendingLimits, SpendTotal, sum_calls
 from tacit.markdown.conflict_markers import find_marker_line
 from tacit.memory import Memory
 from tacit.search.models import Reranker, SearchModels
+from tacit.services import load_later
 
 if TYPE_CHECKING:
-    from tacit.llm.chat import Chat
-    from tacit.llm.ledger import Ledger, LedgerMeter
+    from tacit.embeddings.registry import choose_embedder, choose_reranker, is_remote
+    from tacit.llm.chat import Chat, open_or_unavailable
+    from tacit.llm.ledger import LedgerMeter
+    from tacit.llm.prices import find_price
     from tacit.llm.recording import Recording
-    from tacit.llm.structured import Ask
+    from tacit.llm.registry import ChatServices, choose_task
+    from tacit.llm.retry import Breakers
+    from tacit.llm.structured import Ask, make_ask
+    from tacit.llm.tasks import find_model, find_models
+    from tacit.topics.decision_log import GateCache
     from tacit.topics.model_gate import GatedActivator
+else:
+    choose_embedder = load_later("tacit.embeddings.registry", "choose_embedder")
+    choose_reranker = load_later("tacit.embeddings.registry", "choose_reranker")
+    is_remote = load_later("tacit.embeddings.registry", "is_remote")
+    open_or_unavailable = load_later("tacit.llm.chat", "open_or_unavailable")
+    find_price = load_later("tacit.llm.prices", "find_price")
+    ChatServices = load_later("tacit.llm.registry", "ChatServices")
+    choose_task = load_later("tacit.llm.registry", "choose_task")
+    Breakers = load_later("tacit.llm.retry", "Breakers")
+    make_ask = load_later("tacit.llm.structured", "make_ask")
+    find_model = load_later("tacit.llm.tasks", "find_model")
+    find_models = load_later("tacit.llm.tasks", "find_models")
+    GateCache = load_later("tacit.topics.decision_log", "GateCache")
+    GatedActivator = load_later("tacit.topics.model_gate", "GatedActivator")
 
 # Set for programs that tacit itself starts: their conversations are neither kept nor learned from.
 WORKER_VARIABLE = "TACIT_WORKER"
@@ -173,11 +194,6 @@ def search_parts(config: Config, home: Home | None = None) -> SearchModels:
     settings = config.search
 
     def embedder() -> Embedder | None:
-        from tacit.embeddings.registry import (  # loads ssl and json, for remote models
-            choose_embedder,
-            is_remote,
-        )
-
         meter = None
         if home is not None and is_remote(settings.embedding_model):
             meter = meter_of(config, home, EMBED_TASK, settings.embedding_model, hurried=True)
@@ -186,8 +202,6 @@ def search_parts(config: Config, home: Home | None = None) -> SearchModels:
         )
 
     def reranker() -> Reranker | None:
-        from tacit.embeddings.registry import choose_reranker
-
         return choose_reranker(settings.reranker)
 
     return SearchModels(embedder, reranker, settings.bm25_weight, settings.vector_weight, settings.spreading)
@@ -198,15 +212,8 @@ def gate_factory(home: Home, config: Config, parts: SearchModels) -> Callable[[]
     settings = config.watchers
 
     def gate() -> GatedActivator:
-        from tacit.llm.chat import ChatError, UnavailableChat
-        from tacit.topics.decision_log import GateCache
-        from tacit.topics.model_gate import GatedActivator
-
-        chat: Chat | None
-        try:
-            chat = chat_for(config, "gate", home)
-        except ChatError as error:  # a wrong setting must not stop turns
-            chat = UnavailableChat(settings.gate_model or "", error)
+        # A wrong setting must not stop turns.
+        chat = open_or_unavailable(lambda: chat_for(config, "gate", home), settings.gate_model or "")
         reranker = None
         if chat is None:
             with suppress(EmbedderError):  # search reports it
@@ -237,9 +244,6 @@ def zone_of(config: Config) -> tzinfo | None:
 def chat_for(config: Config, task: str, home: Home, tape: Recording | None = None) -> Chat | None:
     """The chat model of a task, with metering and retries. None: no model is configured. Raises ChatError if
     the configured one cannot be used. `tape` records the calls, or plays them back."""
-    from tacit.llm.registry import ChatServices, choose_task
-    from tacit.llm.retry import Breakers
-
     around = ChatServices(
         meter=lambda task, model, hurried: meter_of(config, home, task, model, hurried=hurried),
         breaker=Breakers(home).of,
@@ -250,10 +254,6 @@ def chat_for(config: Config, task: str, home: Home, tape: Recording | None = Non
 
 def ask_for(config: Config, task: str, home: Home, tape: Recording | None = None) -> Ask | None:
     """The same for questions whose answers are lists of items. The ledger counts bad answers."""
-    from tacit.llm.retry import Breakers
-    from tacit.llm.structured import make_ask
-    from tacit.llm.tasks import find_model
-
     chat = chat_for(config, task, home, tape)
     if chat is None:
         return None
@@ -266,16 +266,12 @@ def ask_for(config: Config, task: str, home: Home, tape: Recording | None = None
 
 
 def meter_of(config: Config, home: Home, task: str, model: str, *, hurried: bool = False) -> LedgerMeter:
-    from tacit.llm.prices import find_price
-
     price = find_price(model, os.environ, config.models.prices)
     return ledger_of(config, home).meter(task, model, price, hurried=hurried)
 
 
 def ledger_of(config: Config, home: Home) -> Ledger:
     """The ledger of model calls, by days of the home's zone."""
-    from tacit.llm.ledger import Ledger
-
     zone = zone_of(config)
     return Ledger(home, lambda: utc_now().astimezone(zone), limits_of(config))
 
@@ -291,11 +287,7 @@ class Spending(NamedTuple):
 
 
 def spending_report(config: Config, home: Home) -> Spending:
-    from tacit.llm.retry import Breakers
-    from tacit.llm.tasks import TASKS, find_model
-
-    settings = flatten(config)
-    models = {task: model for task in TASKS if (model := find_model(task, settings)[1])}
+    models = find_models(flatten(config))
     calls = [call for day in ledger_of(config, home).days(1).values() for call in day]
     refused = [call.why for call in calls if call.outcome == "refused"]
     return Spending(models, sum_calls(calls), limits_of(config), Breakers(home).open(), "".join(refused[-1:]))

@@ -172,6 +172,14 @@ class UnavailableChat:
         raise ChatError(str(self._why))
 
 
+def open_or_unavailable(open_chat: Callable[[], Chat | None], model: str) -> Chat | None:
+    """The chat model; if it cannot be used, one that answers every question with the reason."""
+    try:
+        return open_chat()
+    except ChatError as error:
+        return UnavailableChat(model, error)
+
+
 def _require_key(environ: Mapping[str, str], variable: str, model: str) -> str:
     key = environ.get(variable, "")
     if not key.strip():

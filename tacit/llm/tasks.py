@@ -58,6 +58,11 @@ def find_model(task: str, settings: Mapping[str, object]) -> tuple[str, str]:
     return "", ""
 
 
+def find_models(settings: Mapping[str, object]) -> dict[str, str]:
+    """The models that settings name, by task."""
+    return {task: model for task in TASKS if (model := find_model(task, settings)[1])}
+
+
 def determine_tier(model: str, environ: Mapping[str, str]) -> Tier:
     kind, _, name = model.partition(":")
     if kind == "local":
