@@ -8,7 +8,7 @@ from __future__ import annotations
 LAYERS = {
     "values and pure functions": (
         *("version", "errors", "diagnostics", "deadline", "clock", "hosts.base", "hosts.registry"),
-        *("config", "text", "markdown", "circuit_breaker", "json_http", "privacy"),
+        *("text", "config", "markdown", "circuit_breaker", "json_http", "privacy"),
     ),
     "files, git, models, search": (
         *("daemon_socket", "home", "git", "llm", "embeddings", "sample", "skills", "transcripts"),

@@ -25,7 +25,7 @@ from tacit.learn.model import Change, Heard, Move, Rewrite, lowest
 from tacit.learn.note_lines import MEMORY
 from tacit.llm.structured import Ask
 from tacit.markdown import notes
-from tacit.markdown.frontmatter import TRUE_WORDS
+from tacit.text.yaml_reader import TRUE_WORDS
 
 NoteReader: TypeAlias = Callable[[str], str | None]
 # Notes that may repeat a line of MEMORY.md.

@@ -18,8 +18,8 @@ from tacit.config.schema import (
     Workspace,
 )
 from tacit.config.variables import BadDollar, UndefinedVariable, expand
-from tacit.config.yaml_tree import MappingNode, Node, ScalarNode
 from tacit.errors import ConfigError
+from tacit.text.yaml_reader import MappingNode, Node, ScalarNode
 
 _WHOLE = r"[-+]?(0|[1-9][0-9]{0,17})"
 _NUMBER = r"[-+]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][-+]?[0-9]{1,2})?"
@@ -139,7 +139,7 @@ def _read_name(node: Node, where: str) -> str:
 
 def _convert_flag(key: ConfigKey, node: ScalarNode, where: str) -> bool:
     if node.kind != "flag":
-        is_quoted_flag = node.quoted and node.text.lower() in _TRUE + _FALSE
+        is_quoted_flag = node.style and node.text.lower() in _TRUE + _FALSE
         raise value_error(key, node, where, "Remove the quotes." if is_quoted_flag else "")
     return node.text.lower() in _TRUE
 
@@ -157,7 +157,7 @@ def _convert_number(key: ConfigKey, node: ScalarNode, where: str) -> int | float
 
 
 def _number_hint(node: ScalarNode, whole: bool) -> str:
-    if node.kind == "text" and node.quoted and re.fullmatch(_NUMBER, node.text):
+    if node.kind == "text" and node.style and re.fullmatch(_NUMBER, node.text):
         return "Remove the quotes."
     if node.kind == "whole" and whole and node.text.isdecimal():
         return ""  # plain digits already, and far out of range

@@ -11,9 +11,10 @@ from tacit.config.session_rules import convert_rules, rule_name
 from tacit.config.validation import find_first_clash, find_warnings
 from tacit.config.variables import asks_environment
 from tacit.config.workspaces import convert_workspaces
-from tacit.config.yaml_tree import ListNode, MappingNode, Node, ScalarNode, read_tree
+from tacit.config.yaml_tree import read_config_tree
 from tacit.diagnostics import Problem
 from tacit.errors import ConfigError
+from tacit.text.yaml_reader import ListNode, MappingNode, Node, ScalarNode
 
 DEFAULT = "default"
 
@@ -42,7 +43,7 @@ def parse(
     and a Problem says so: a cloned folder must not be able to reach or read anything outside.
     """
     collected = _Collected()
-    for key, line, node in _walk_entries(read_tree(text, where), "", where):
+    for key, line, node in _walk_entries(read_config_tree(text, where), "", where):
         _collect(collected, key, line, node, where=where, environ=environ, trusted=trusted)
     config = build_config(collected.values)
     clash = find_first_clash(config, collected.lines, root)

@@ -7,8 +7,8 @@ from typing import Any
 
 from tacit.config.conversion import convert, find_nearest, quote_text, read_entries, value_error
 from tacit.config.schema import CONDITIONS, OVERRIDE_KEYS, ConfigKey, Override
-from tacit.config.yaml_tree import ListNode, MappingNode, Node
 from tacit.errors import ConfigError
+from tacit.text.yaml_reader import ListNode, MappingNode, Node
 
 _SETTINGS = tuple(name for name in OVERRIDE_KEYS if name not in CONDITIONS)
 

@@ -14,8 +14,9 @@ from typing import Any
 
 from tacit.config.conversion import convert, find_nearest, quote_text, read_entries, show, value_error
 from tacit.config.schema import WORKSPACE_KEYS, ConfigKey, Workspace
-from tacit.config.yaml_tree import ListNode, MappingNode, Node, read_tree
+from tacit.config.yaml_tree import read_config_tree
 from tacit.errors import ConfigError
+from tacit.text.yaml_reader import ListNode, MappingNode, Node
 
 _UNSAFE_CHARS = re.compile(r"[^\w.-]+")
 _COMMENTED_LINE = re.compile(r"^#workspaces: .*$", re.MULTILINE)
@@ -54,7 +55,7 @@ def _convert_workspace(key: ConfigKey, node: Node, where: str, environ: Mapping[
 
 def _convert_part(name: str, node: Node, where: str, environ: Mapping[str, str]) -> str:
     key = WORKSPACE_KEYS[name]
-    value = convert(key, ListNode(node.line, (node,)) if key.rule.many else node, where, environ)
+    value = convert(key, ListNode(*node[:3], "", (node,)) if key.rule.many else node, where, environ)
     return str(value[0]) if isinstance(value, tuple) else str(value)
 
 
@@ -123,7 +124,7 @@ def _indent_of(line: str) -> str:
 
 
 def _find_node(text: str, where: str) -> ListNode | None:
-    tree = read_tree(text, where)
+    tree = read_config_tree(text, where)
     entries: Sequence[Any] = tree.entries if isinstance(tree, MappingNode) else ()
     for name, node in entries:
         if getattr(name, "text", "") == "workspaces" and isinstance(node, ListNode):

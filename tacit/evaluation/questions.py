@@ -12,10 +12,12 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tacit.errors import UsageError
+from tacit.text.yaml_reader import YamlError, read_tree, to_value
 
 _DATE_FORMATS = ("%B-%d-%Y", "%d %B %Y", "%B %d, %Y", "%Y/%m/%d (%a) %H:%M", "%Y/%m/%d")
 
@@ -93,6 +95,13 @@ def match_by_quotes(questions: Iterable[EvalQuestion]) -> list[EvalQuestion]:
         )
         for question in questions
     ]
+
+
+def read_yaml(file: Path | Traversable) -> object:
+    try:
+        return to_value(read_tree(file.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, YamlError) as error:
+        raise UsageError(f"{file} cannot be read: {error}. Give a YAML file.") from None
 
 
 def read_answers(data: object, where: str) -> list[EvalQuestion]:

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import pairwise
 
-from tacit.markdown.frontmatter import BOM
 from tacit.markdown.notes import split
 from tacit.text.lines import MarkdownLine, scan
+from tacit.text.yaml_reader import BOM
 
 MAX_CHUNK_CHARS = 1200
 _VERSION = "c1"  # of the ids: raise it when the splitting or the hashing changes

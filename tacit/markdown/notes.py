@@ -7,7 +7,7 @@ Reading never fails. A head with invalid YAML gives a problem with its line, no 
 is. Changing a field replaces the text of that one entry; comments, order, quoting and line endings of
 everything else stay as they were written.
 
-What YAML means here is in frontmatter.py, how values are written in yaml_values.py.
+What YAML means here is in text/yaml_reader.py, how values are written in yaml_values.py.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from types import MappingProxyType
 from tacit.diagnostics import Problem
 from tacit.errors import StoreError
 from tacit.markdown import frontmatter
-from tacit.markdown.frontmatter import BOM, FieldEntry, FrontmatterFinding
+from tacit.markdown.frontmatter import FieldEntry
 from tacit.markdown.model import Note
 from tacit.markdown.yaml_values import format_entry_lines, format_value_lines, require_key, to_plain
 from tacit.text.lines import scan
+from tacit.text.yaml_reader import BOM, YamlFinding
 
 _OPENING = re.compile(r"\ufeff?---[ \t]*(\r\n|\n|\r)")
 _CLOSING = re.compile(r"(?<=[\r\n])---[ \t]*(?:\r\n|\n|\r|\Z)")
@@ -106,12 +107,12 @@ def _yaml_in(head: str) -> str:
     return head[start:end]
 
 
-def _make_problems(head: str, findings: list[FrontmatterFinding], where: str) -> Iterator[Problem]:
+def _make_problems(head: str, findings: list[YamlFinding], where: str) -> Iterator[Problem]:
     if findings:
         first, _ = _yaml_span(head)
-        line_ends = [finding.end() for finding in _NEWLINE.finditer(head)]
+        line_ends = [newline.end() for newline in _NEWLINE.finditer(head)]
         for finding in findings:
-            line = 1 + bisect_right(line_ends, first + finding.at)
+            line = 1 + bisect_right(line_ends, first + finding.start)
             yield Problem(where, finding.what, finding.todo, line, finding.level)
 
 

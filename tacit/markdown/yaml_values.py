@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, timezone
 from typing import Any
 
 from tacit.errors import StoreError
-from tacit.markdown.frontmatter import FALSE_WORDS, MAX_DEPTH, MAX_DIGITS, TRUE_WORDS
+from tacit.text.yaml_reader import FALSE_WORDS, MAX_DEPTH, MAX_DIGITS, TRUE_WORDS
 
 
 def format_entry(key: str, value: object) -> str:

@@ -15,9 +15,10 @@ from unicodedata import normalize
 
 from tacit.diagnostics import Problem
 from tacit.markdown import frontmatter
-from tacit.markdown.frontmatter import BOM, parse_names
+from tacit.markdown.frontmatter import parse_names
 from tacit.markdown.model import Note
 from tacit.text.words import space_marks
+from tacit.text.yaml_reader import BOM
 
 Audience: TypeAlias = Literal["anyone", "group", "owner"]
 AUDIENCES: tuple[Audience, ...] = get_args(Audience)  # from the widest to the narrowest

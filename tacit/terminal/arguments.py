@@ -1,4 +1,4 @@
-"""Arguments that many commands take: options, text, standard input, a YAML file."""
+"""Arguments that many commands take: options, text, standard input."""
 
 from __future__ import annotations
 
@@ -7,11 +7,6 @@ import os
 import sys
 
 from tacit.errors import UsageError
-
-TYPE_CHECKING = False  # as in typing, which would cost every command several milliseconds
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-    from pathlib import Path
 
 
 def add_home_option(parser: argparse.ArgumentParser, default: str = "$TACIT_HOME, else ~/tacit") -> None:
@@ -38,12 +33,3 @@ def text_or_stdin(argument: str) -> str:
     if sys.stdin is None:
         raise UsageError("There is nothing to read: standard input is closed. Give the text, or pipe it in.")
     return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
-
-
-def read_yaml(file: Path | Traversable) -> object:
-    import yaml  # imported late: most commands read no YAML
-
-    try:
-        return yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(f"{file} cannot be read: {error}. Give a YAML file.") from None

@@ -17,8 +17,6 @@ from functools import partial
 from importlib.resources import files as resources
 from pathlib import Path
 
-import yaml
-
 from tacit import sample
 from tacit.app import create_memory, init_home, load_config
 from tacit.cli.commands.why import print_receipt
@@ -44,6 +42,7 @@ from tacit.review.model import Draft
 from tacit.sample import Conversation, Turn
 from tacit.terminal import output
 from tacit.terminal.arguments import add_home_option, add_quiet_option
+from tacit.text.yaml_reader import read_tree, to_value
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -446,7 +445,7 @@ def _recall_by_budget(
 ) -> Iterator[tuple[int, str, str]]:
     """Recall over all questions of the sample, including those not answered in its first week."""
     text = (resources("tacit.sample") / "questions.yaml").read_text(encoding="utf-8")
-    questions = read_answers(yaml.safe_load(text), "questions.yaml")
+    questions = read_answers(to_value(read_tree(text)), "questions.yaml")
     summaries = [
         summarize(
             measure_commit(memory, side.commit, "knowledge", questions, _BUDGETS, _silent), _BUDGETS, 1.0

@@ -62,14 +62,14 @@ from tacit.evaluation.prompt_quality import (
     measure_set,
 )
 from tacit.evaluation.prompt_quality import summarize as summarize_prompts
-from tacit.evaluation.questions import EvalQuestion, read_answers, read_questions, read_set
+from tacit.evaluation.questions import EvalQuestion, read_answers, read_questions, read_set, read_yaml
 from tacit.evaluation.search_quality import QuestionHits, ask_home, ask_set
 from tacit.evaluation.search_quality import summarize as summarize_hits
 from tacit.learn.entities import load_known_names
 from tacit.learn.extractors.registry import BUILT_IN
 from tacit.memory import Memory
 from tacit.terminal import output
-from tacit.terminal.arguments import add_home_option, add_json_option, add_quiet_option, read_yaml
+from tacit.terminal.arguments import add_home_option, add_json_option, add_quiet_option
 
 _DEFAULT_LABEL = "default"  # a turn that names no budget
 _MAX_TOKENS = 1_000_000

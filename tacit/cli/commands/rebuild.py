@@ -10,7 +10,13 @@ from tacit.app import open_home
 from tacit.config import Config
 from tacit.errors import UsageError
 from tacit.evaluation.prompt_quality import Searchable, measure_commit, offset_tick, summarize
-from tacit.evaluation.questions import EvalQuestion, match_by_quotes, read_answers, read_questions
+from tacit.evaluation.questions import (
+    EvalQuestion,
+    match_by_quotes,
+    read_answers,
+    read_questions,
+    read_yaml,
+)
 from tacit.evaluation.search_quality import ProgressCallback
 from tacit.llm.ledger import SpendTotal
 from tacit.memory import Memory
@@ -32,7 +38,6 @@ from tacit.terminal.arguments import (
     add_home_option,
     add_json_option,
     add_quiet_option,
-    read_yaml,
     utf8_argument,
 )
 
