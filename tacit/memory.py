@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tacit.llm.chat import Chat
     from tacit.llm.structured import Ask
     from tacit.maintenance import WorkResult
-    from tacit.provenance.model import Trace
+    from tacit.provenance.trace import Trace
     from tacit.topics.model import Event
     from tacit.topics.model_gate import GatedActivator
 

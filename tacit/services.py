@@ -8,7 +8,7 @@ load what learning needs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     from tacit.learn.inbox import RememberInbox
     from tacit.learn.remember import RememberService
     from tacit.learn.service import KnowledgeExtractor
-    from tacit.learn.trace import LineTracer
     from tacit.llm.chat import Chat
     from tacit.llm.commit_subject import make_composer
     from tacit.llm.structured import Ask
+    from tacit.provenance.trace import LineTracer
     from tacit.review.service import NoteEditor, ReviewService
     from tacit.search.searcher import Searcher
     from tacit.topics.model_gate import GatedActivator
@@ -69,7 +69,7 @@ else:
     RememberInbox = load_later("tacit.learn.inbox", "RememberInbox")
     RememberService = load_later("tacit.learn.remember", "RememberService")
     KnowledgeExtractor = load_later("tacit.learn.service", "KnowledgeExtractor")
-    LineTracer = load_later("tacit.learn.trace", "LineTracer")
+    LineTracer = load_later("tacit.provenance.trace", "LineTracer")
     make_composer = load_later("tacit.llm.commit_subject", "make_composer")
     NoteEditor = load_later("tacit.review.service", "NoteEditor")
     ReviewService = load_later("tacit.review.service", "ReviewService")
@@ -156,7 +156,13 @@ class Services:
 
     @cached_property
     def attribution(self) -> SpeakerAttribution:
-        return SpeakerAttribution(self.home, self.config, self.profiles, self.workspaces)
+        return SpeakerAttribution(
+            self.home,
+            self.config,
+            self.profiles,
+            self.workspaces,
+            partial(receipts.list_source_files, self.home),
+        )
 
     @cached_property
     def remembering(self) -> RememberService:

@@ -12,10 +12,10 @@ LAYERS = {
     ),
     "files, git, models, search": (
         *("daemon_socket", "home", "git", "llm", "embeddings", "sample", "skills", "transcripts"),
-        *("provenance", "search", "sessions"),
+        *("search", "sessions"),
     ),
     "features": (
-        *("topics", "review", "learn", "context", "condense", "rebuild", "erase"),
+        *("topics", "review", "learn", "context", "condense", "rebuild", "erase", "provenance"),
         *("read_note", "terminal"),
     ),
     "one home": (

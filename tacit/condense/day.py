@@ -19,21 +19,22 @@ from dataclasses import replace
 from datetime import date
 from typing import Any, NamedTuple
 
-from tacit.condense import model_answers
 from tacit.errors import StoreError
+from tacit.learn import model_answers
 from tacit.learn.extractors.lines import spoken_turns, strip_quoted
-from tacit.learn.model import Change, ChangeKind, Heard, Said, Source, Trust, is_trusted, lowest
-from tacit.learn.note_lines import apply_changes
+from tacit.learn.model import Change, ChangeKind, Source
+from tacit.learn.note_changes import apply_changes
 from tacit.learn.window_extract import find_statements
 from tacit.llm.chat import ChatError
 from tacit.llm.structured import Ask
-from tacit.markdown import notes
+from tacit.markdown import comment, notes
+from tacit.markdown.comment import Trust, is_trusted, lowest
 from tacit.markdown.frontmatter import parse_names
 from tacit.markdown.items import read_items
-from tacit.provenance import comment
 from tacit.text.questions import is_question
 from tacit.text.sentences import split_sentences
 from tacit.text.stem import stems
+from tacit.transcripts.attribution import AttributedTranscript, Utterance
 
 LABEL = "day/1"
 SECTION = "Summary"
@@ -79,8 +80,8 @@ class DailySummary(NamedTuple):
 
 
 class _Turn(NamedTuple):
-    heard: Heard
-    said: Said
+    heard: AttributedTranscript
+    said: Utterance
 
     @property
     def source(self) -> str:
@@ -99,7 +100,7 @@ def journal_path(day: str) -> str:
 
 
 def daily_summary(
-    day: str, heards: Sequence[Heard], page: str | None, ask: Ask | None = None
+    day: str, heards: Sequence[AttributedTranscript], page: str | None, ask: Ask | None = None
 ) -> DailySummary:
     """Lines for the page of a day; none if there is nothing new."""
     seen = _summarised_sessions(page)

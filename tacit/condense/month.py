@@ -12,9 +12,8 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from tacit.learn.model import Rewrite
-from tacit.markdown import notes
+from tacit.markdown import comment, notes
 from tacit.markdown.items import read_items, remove_items
-from tacit.provenance import comment
 from tacit.text.words import fold
 
 ACTIVE_PROJECTS = "knowledge/projects/_active.md"

@@ -18,14 +18,17 @@ from tacit.condense.archive import NoteUsage, prune_journals, score_and_evict
 from tacit.condense.calendar import Period
 from tacit.condense.day import add_summary, daily_summary, journal_path
 from tacit.condense.month import monthly_review
-from tacit.condense.prune import archive_page_path, prune_memory
+from tacit.condense.prune import prune_memory
 from tacit.condense.week import weekly_rollup
 from tacit.config.schema import LifecycleSettings, ReviewSettings
-from tacit.learn.model import Change, Heard, Move, Rewrite, lowest
-from tacit.learn.note_lines import MEMORY
+from tacit.home.layout import MEMORY
+from tacit.learn.model import Change, Move, Rewrite
 from tacit.llm.structured import Ask
 from tacit.markdown import notes
+from tacit.markdown.comment import lowest
+from tacit.review.entries import archive_page_path
 from tacit.text.yaml_reader import TRUE_WORDS
+from tacit.transcripts.attribution import AttributedTranscript
 
 NoteReader: TypeAlias = Callable[[str], str | None]
 # Notes that may repeat a line of MEMORY.md.
@@ -58,7 +61,7 @@ class CondensePlan(NamedTuple):
 
 def plan(
     home: PlanInput,
-    heards: Mapping[str, Sequence[Heard]],
+    heards: Mapping[str, Sequence[AttributedTranscript]],
     periods: Sequence[Period],
     *,
     now: datetime,
@@ -118,7 +121,7 @@ class _Run:
 
     # Steps
 
-    def day(self, period: Period, heards: Mapping[str, Sequence[Heard]]) -> None:
+    def day(self, period: Period, heards: Mapping[str, Sequence[AttributedTranscript]]) -> None:
         page = self._read(journal_path(period.name))
         summary = daily_summary(period.name, heards.get(period.name, ()), page, self._ask)
         self._changes += summary.changes
@@ -131,7 +134,7 @@ class _Run:
         if text is not None and self._lifecycle.auto_apply and self._review.journal == "auto":
             self._new_texts[summary.path] = text
 
-    def week(self, period: Period, _: Mapping[str, Sequence[Heard]]) -> None:
+    def week(self, period: Period, _: Mapping[str, Sequence[AttributedTranscript]]) -> None:
         pages = self._texts(map(journal_path, period.days))
         if not pages:
             return
@@ -151,7 +154,7 @@ class _Run:
         self._add_notes(period, rollup.notes)
         self._add_rewrites(rollup.rewrites)
 
-    def month(self, period: Period, _: Mapping[str, Sequence[Heard]]) -> None:
+    def month(self, period: Period, _: Mapping[str, Sequence[AttributedTranscript]]) -> None:
         texts = self._texts(filter(_MONTHLY.fullmatch, {*self._home.paths, *self._new_texts}))
         monthly = monthly_review(texts, self._home.changed, self._now.date(), period.name)
         self._add_notes(period, monthly.notes)

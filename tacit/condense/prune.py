@@ -11,20 +11,27 @@ text outside entries stay. A file within its cap is left alone, so a second pass
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tacit.condense import model_answers
-from tacit.learn.contradictions import says_the_same
-from tacit.learn.model import TRUSTS, Rewrite, is_trusted
-from tacit.learn.note_lines import MEMORY, line_count
+from tacit.home.layout import MEMORY
+from tacit.learn import model_answers
+from tacit.learn.model import Rewrite
 from tacit.llm.chat import ChatError
 from tacit.llm.structured import Ask
-from tacit.markdown.items import NoteItem, collect_item_texts, read_items, remove_items, update_dates
-from tacit.markdown.yaml_values import format_entry
-from tacit.provenance import comment
+from tacit.markdown import comment
+from tacit.markdown.comment import TRUSTS, is_trusted
+from tacit.markdown.items import (
+    NoteItem,
+    collect_item_texts,
+    line_count,
+    read_items,
+    remove_items,
+    update_dates,
+)
+from tacit.review.entries import append_archived, archive_page_path
+from tacit.text.statements import says_the_same
 from tacit.text.words import fold
 
 CATEGORY = "memory"
@@ -58,10 +65,6 @@ class RemovedEntry(NamedTuple):
     reason: str
 
 
-def archive_page_path(now: datetime) -> str:
-    return f"archive/memory/{now:%Y-%m}.md"
-
-
 def prune_memory(
     memory: str,
     *,
@@ -81,7 +84,7 @@ def prune_memory(
             (), (*messages, f"{MEMORY} is over its cap of {cap} lines, and has no entry to take out.")
         )
     new = update_dates(remove_items(memory, [removal.item for removal in taken], merged), now)
-    page = append_archived(archive, taken, now)
+    page = append_archived(archive, [removal.item for removal in taken], now)
     lines = line_count(memory)
     reason = f"{lines} lines, over the cap of {cap}: {len(taken)} entries move to {archive_page_path(now)}"
     notes = [*messages, *(f"{removal.reason}: {removal.item.said}" for removal in taken)]
@@ -93,43 +96,6 @@ def prune_memory(
         Rewrite(archive_page_path(now), archive, page, CATEGORY, reason, (), "owner"),
     )
     return PruneResult(rewrites, tuple(notes))
-
-
-def removed_entries(old: str, new: str) -> list[NoteItem]:
-    """The entries of the old text that are missing in the new one. An entry with the same statement counts as
-    present, for example if it was superseded."""
-    after = read_items(new)
-    raws = Counter(item.raw for item in after)
-    missing = [item for item in read_items(old) if not _use_up(raws, item.raw)]
-    statements = Counter(fold(item.said) for item in after)
-    statements.subtract(fold(item.said) for item in read_items(old) if item not in missing)
-    return [item for item in missing if not _use_up(statements, fold(item.said))]
-
-
-def _use_up(counts: Counter[str], text: str) -> bool:
-    """Whether the text is still in the counter; takes one of it."""
-    counts[text] -= 1
-    return counts[text] >= 0
-
-
-def append_archived(page: str | None, taken: Sequence[RemovedEntry], now: datetime) -> str:
-    """Append these entries to the archive page, unchanged and under their old headings. Entries that a killed
-    run added already are skipped."""
-    archived = {removal.raw for removal in read_items(page or "")}
-    taken = [removal for removal in taken if removal.item.raw.replace("\r\n", "\n") not in archived]
-    if page is not None and not taken:
-        return page
-    frontmatter = "".join(
-        format_entry(key, value) for key, value in (("type", "memory"), ("generated", True))
-    )
-    text = page if page is not None else f"---\n{frontmatter}---\n\n# Taken out of MEMORY.md, {now:%Y-%m}\n"
-    parts = [text.rstrip("\n"), f"## {now:%Y-%m-%d}"]
-    for section in dict.fromkeys(removal.item.section for removal in taken):
-        lines = [
-            removal.item.raw.replace("\r\n", "\n") for removal in taken if removal.item.section == section
-        ]
-        parts.append("\n".join((f"### {section}", *lines) if section else lines))
-    return "\n\n".join(parts) + "\n"
 
 
 def _choose(

@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from tacit.condense.model_answers import gives_orders
 from tacit.diagnostics import Problem
-from tacit.learn.note_lines import MEMORY, line_count
-from tacit.markdown import notes
-from tacit.markdown.items import read_items
-from tacit.provenance import comment
+from tacit.home.layout import MEMORY
+from tacit.learn.model_answers import gives_orders
+from tacit.markdown import comment, notes
+from tacit.markdown.items import line_count, read_items
 from tacit.text.lines import scan
 from tacit.text.words import fold
 

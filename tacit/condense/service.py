@@ -35,21 +35,22 @@ from tacit.home.layout import CONFIG, CONVERSATIONS, REVIEWED, Home
 from tacit.home.listing import walk
 from tacit.home.note_store import read_note
 from tacit.learn.attribution import SpeakerAttribution
-from tacit.learn.audience_guard import redirect_changes
 from tacit.learn.drafts import DraftMaker
-from tacit.learn.model import Change, Heard, Move, Rewrite, is_trusted
+from tacit.learn.model import Change, Move, Rewrite
+from tacit.learn.note_changes import redirect_changes
 from tacit.learn.runs import CONDENSED, RunLog
 from tacit.learn.service import group_by_path
 from tacit.llm.structured import Ask
-from tacit.markdown import notes
+from tacit.markdown import comment, notes
+from tacit.markdown.comment import is_trusted
 from tacit.markdown.links import find_links, list_link_names
-from tacit.provenance import comment
 from tacit.review.model import Draft
 from tacit.review.policies import find_policy, waiting_policy
 from tacit.review.service import NoteEdit, NoteEditor
 from tacit.review.store import ReviewQueue
 from tacit.sessions.profiles import SessionProfiles
 from tacit.transcripts import writer
+from tacit.transcripts.attribution import AttributedTranscript
 
 _NOTE_FOLDERS = ("knowledge", "archive")
 _PRUNED_FOLDER = "archive/memory/"
@@ -116,7 +117,7 @@ class MemoryCondenser:
         prune: bool,
         archive: bool,
         dry_run: bool = False,
-        heards: Mapping[str, Sequence[Heard]] | None = None,
+        heards: Mapping[str, Sequence[AttributedTranscript]] | None = None,
     ) -> CondenseResult:
         """Condense these periods and run these steps. `dry_run`: only report what would be done. `heards`:
         conversations by day, if the caller has read them already."""
@@ -172,7 +173,7 @@ class MemoryCondenser:
     def _make_plan(
         self,
         periods: Sequence[Period],
-        heards: Mapping[str, Sequence[Heard]],
+        heards: Mapping[str, Sequence[AttributedTranscript]],
         *,
         prune: bool,
         archive: bool,
@@ -202,7 +203,7 @@ class MemoryCondenser:
 
         return ask
 
-    def _read_conversations(self, paths: Iterable[str]) -> list[Heard]:
+    def _read_conversations(self, paths: Iterable[str]) -> list[AttributedTranscript]:
         return [heard for heard in (self._attribution.attribute(path) for path in paths) if heard is not None]
 
     def _plan_input(self, *, wants_uses: bool) -> PlanInput:
@@ -256,7 +257,7 @@ class MemoryCondenser:
             if item.path in proposed_paths or (rewrite_edit := _rewrite_edit(self._home, item)) is None:
                 drafts.append(self._rewrite_draft(item, planned.notes))
             else:
-                edits += [*self._editor.archive_removed(rewrite_edit, item.reason), rewrite_edit]
+                edits += [*self._editor.archive_removed(rewrite_edit), rewrite_edit]
         filters = find_blocking_filters(self._git, [move.to for move in planned.moves])
         for move in planned.moves:
             if split_filter(filters.get(move.to, ""))[1]:

@@ -15,17 +15,19 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from tacit.condense import model_answers
 from tacit.condense.prune import find_duplicates, prune_memory
 from tacit.condense.rewrite_checks import MIN_KEPT_SHARE, validate_rewrite
-from tacit.learn.model import Change, ChangeKind, Rewrite, Source, Trust, is_trusted, lowest
-from tacit.learn.note_lines import MEMORY, NoteLine, add_lines
+from tacit.home.layout import MEMORY
+from tacit.learn import model_answers
+from tacit.learn.model import Change, ChangeKind, Rewrite, Source
 from tacit.learn.window_extract import find_statements
 from tacit.llm.chat import ChatError
 from tacit.llm.structured import Ask
-from tacit.markdown import notes
+from tacit.markdown import comment, notes
+from tacit.markdown.comment import Trust, is_trusted, lowest
 from tacit.markdown.items import NoteItem, collect_item_texts, read_items, remove_items, update_dates
-from tacit.provenance import comment
+from tacit.markdown.note_page import NoteLine
+from tacit.review.entries import add_lines
 from tacit.text.words import fold
 
 LABEL = "week/1"

@@ -26,10 +26,10 @@ from tacit.config import ContextCompilerSettings
 from tacit.context.history_window import HistoryWindow, fill_window
 from tacit.context.model import TOKENS_PER_KB, Block, Dropped, Notice, Slot
 from tacit.context.shorten import ShortenedText, excerpt_around, shorten, shorten_middle
-from tacit.learn.model import Said
 from tacit.privacy.delimiters import to_one_line, wrap_fenced
 from tacit.search.weights import COST_PENALTY, NEAR_BEST_MARGIN
 from tacit.text import tokens
+from tacit.transcripts.attribution import Utterance
 
 TokenCounter = Callable[[str], int]
 
@@ -90,7 +90,7 @@ class PromptCandidates:
     fixed: tuple[Block, ...] = ()  # identity, memory, journal, projects
     topics: tuple[Block, ...] = ()  # each followed by its subscriptions
     knowledge: tuple[Block, ...] = ()
-    history: tuple[Said, ...] = ()
+    history: tuple[Utterance, ...] = ()
     # If the host adds message and conversation itself, they stand here and cost nothing.
     asked: str = ""
     said: str = ""

@@ -13,9 +13,9 @@ from tacit.context.model import Block, Dropped, Notice
 from tacit.context.request import sanitize
 from tacit.context.situation import Situation
 from tacit.context.stage import StepResult
-from tacit.learn.model import Said
 from tacit.topics.model import Activation, Stimulus, Topic, TopicDecision
 from tacit.topics.pipeline import Moment, WatcherPipeline, WatchResult
+from tacit.transcripts.attribution import Utterance
 
 _PATH_PATTERN = re.compile(r"[\w.@~+-]*(?:/[\w.@~+-]+)+|[\w@~+-]+\.[A-Za-z]\w{0,7}\b")
 _MAX_PATHS = 100
@@ -128,7 +128,7 @@ def _recent_corrections(situation: Situation, injections: InjectionLog) -> Mappi
     return {label.partition(":")[2]: ago for label, ago in labels.items() if label.startswith("correction:")}
 
 
-def _tool_paths(history: Sequence[Said]) -> list[str]:
+def _tool_paths(history: Sequence[Utterance]) -> list[str]:
     """File paths in tool calls since the user's last message."""
     paths: dict[str, None] = {}
     for turn in reversed(history):

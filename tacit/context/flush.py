@@ -12,12 +12,12 @@ from tacit.context.situation import Situation
 from tacit.context.stage import StepResult
 from tacit.context.state import CompilerState
 from tacit.learn import window_proposals
-from tacit.learn.model import Said
 from tacit.learn.window_extract import extract
+from tacit.transcripts.attribution import Utterance
 
 
 def flush_turns(
-    situation: Situation, left: Sequence[Said], state: CompilerState, view: HomeView
+    situation: Situation, left: Sequence[Utterance], state: CompilerState, view: HomeView
 ) -> StepResult[None]:
     """Extract proposals from turns that leave the window. This writes no note."""
     fresh = state.turns_to_flush(situation.session_id, left)

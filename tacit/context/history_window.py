@@ -19,11 +19,11 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from tacit.context.shorten import TokenCounter, shorten_middle
-from tacit.learn.model import Said, SaidBy
 from tacit.privacy.delimiters import to_one_line
+from tacit.transcripts.attribution import SpeakerRole, Utterance
 from tacit.transcripts.model import Attachment, KnowledgeChange, Message, ToolCall
 
-_ROLES: dict[str, SaidBy] = {
+_ROLES: dict[str, SpeakerRole] = {
     **dict.fromkeys(("user", "human"), "user"),
     **dict.fromkeys(("agent", "assistant", "ai", "model", "bot"), "agent"),
     **dict.fromkeys(("system", "developer"), "system"),
@@ -43,14 +43,14 @@ _MAX_TURN_DIVISOR = 2  # only the newest turn may take more than half of the win
 
 class HistoryLine(NamedTuple):
     text: str
-    turn: Said
+    turn: Utterance
     shortened: str = ""  # describes what was cut, for people
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryWindow:
     kept: tuple[HistoryLine, ...]  # oldest first
-    left: tuple[Said, ...]  # turns that do not fit, oldest first
+    left: tuple[Utterance, ...]  # turns that do not fit, oldest first
     tokens: int
 
     @property
@@ -61,10 +61,10 @@ class HistoryWindow:
 # ---------------------------------------------------------------- reading a host's history
 
 
-def normalize_history(history: object) -> list[Said]:
+def normalize_history(history: object) -> list[Utterance]:
     """Every turn that can be read, in the order given. Never raises."""
     names: dict[str, str] = {}  # tool names by call id: results carry only the id
-    turns: list[Said] = []
+    turns: list[Utterance] = []
     for number, item in enumerate(_iter_items(history), 1):
         # An item may be an object of any library and raise anything when its fields are read.
         try:
@@ -85,7 +85,7 @@ def _iter_items(history: object) -> Iterator[object]:
             return
 
 
-def _read_simple(item: object, number: int) -> Said | None:
+def _read_simple(item: object, number: int) -> Utterance | None:
     """Read the most common form, ten times faster than the general way."""
     if type(item) is not dict or not item.keys() <= _SIMPLE_FIELDS:
         return None
@@ -93,22 +93,24 @@ def _read_simple(item: object, number: int) -> Said | None:
     known_role = _ROLES.get(role) if type(role) is str else None
     if known_role in (None, "tool") or type(text) is not str or type(speaker) is not str or not text.strip():
         return None
-    return Said(number, known_role, text, speaker, _read_time(item["at"]) if "at" in item else None)
+    return Utterance(number, known_role, text, speaker, _read_time(item["at"]) if "at" in item else None)
 
 
-def _read_item(item: object, number: int, names: dict[str, str]) -> Iterator[Said]:
+def _read_item(item: object, number: int, names: dict[str, str]) -> Iterator[Utterance]:
     match item:
-        case Said():
+        case Utterance():
             yield item
         case Message():
-            yield Said(item.number, item.role, item.text, item.speaker or "", item.at)
+            yield Utterance(item.number, item.role, item.text, item.speaker or "", item.at)
         case ToolCall():
             text = f"{item.summary} → {item.result}" if item.result else item.summary
-            yield Said(item.number, "tool", text, item.name, item.at)
+            yield Utterance(item.number, "tool", text, item.name, item.at)
         case KnowledgeChange():
-            yield Said(item.number, "tool", f"{item.action} {item.path}: {item.summary}", "note", item.at)
+            yield Utterance(
+                item.number, "tool", f"{item.action} {item.path}: {item.summary}", "note", item.at
+            )
         case Attachment():
-            yield Said(item.number, item.role, f"[attachment: {item.path}]", "", item.at)
+            yield Utterance(item.number, item.role, f"[attachment: {item.path}]", "", item.at)
         case str() | bytes():
             yield from _read_spoken(number, "user", item, "", None)
         case (str() as role, str() as text):
@@ -117,7 +119,7 @@ def _read_item(item: object, number: int, names: dict[str, str]) -> Iterator[Sai
             yield from _read_record(item, number, names)
 
 
-def _read_record(item: object, number: int, names: dict[str, str]) -> Iterator[Said]:
+def _read_record(item: object, number: int, names: dict[str, str]) -> Iterator[Utterance]:
     role, kind = _get_field(item, "role"), _get_field(item, "type")
     if not isinstance(role, str):
         if kind in _CALL_TYPES or kind in _RESULT_TYPES:
@@ -135,7 +137,7 @@ def _read_record(item: object, number: int, names: dict[str, str]) -> Iterator[S
         return
     if _ROLES.get(role.lower()) == "tool":
         name = speaker_name or names.get(str(_get_field(item, "tool_call_id")), "")
-        yield Said(number, "tool", _plain_text(content), name, moment)
+        yield Utterance(number, "tool", _plain_text(content), name, moment)
         return
     for part in content if isinstance(content, (list, tuple)) else [content]:
         if _get_field(part, "type") in _CALL_TYPES or _get_field(part, "type") in _RESULT_TYPES:
@@ -148,10 +150,10 @@ def _read_record(item: object, number: int, names: dict[str, str]) -> Iterator[S
 
 def _read_tool_part(
     part: object, number: int, names: dict[str, str], moment: datetime | None
-) -> Iterator[Said]:
+) -> Iterator[Utterance]:
     key = str(_get_field(part, "tool_use_id", "call_id", "id"))
     if _get_field(part, "type") in _RESULT_TYPES:
-        yield Said(
+        yield Utterance(
             number, "tool", _plain_text(_get_field(part, "content", "output")), names.get(key, ""), moment
         )
         return
@@ -160,17 +162,17 @@ def _read_tool_part(
     arguments = _get_field(function, "input", "arguments", "args")
     names[key] = name
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
-    yield Said(number, "tool", f"called with {text}", name, moment)
+    yield Utterance(number, "tool", f"called with {text}", name, moment)
 
 
 def _read_spoken(
     number: int, role: str, text: object, speaker: str, moment: datetime | None
-) -> Iterator[Said]:
+) -> Iterator[Utterance]:
     known_role = _ROLES.get(role.lower())
     plain = _plain_text(text)
     if plain.strip():
         # An unknown role is taken as a speaker's name.
-        yield Said(number, known_role or "user", plain, speaker or ("" if known_role else role), moment)
+        yield Utterance(number, known_role or "user", plain, speaker or ("" if known_role else role), moment)
 
 
 def _plain_text(content: object) -> str:
@@ -217,7 +219,7 @@ def _read_time(value: object) -> datetime | None:
 # ---------------------------------------------------------------- one turn, one line
 
 
-def format_turn(turn: Said) -> HistoryLine:
+def format_turn(turn: Utterance) -> HistoryLine:
     if turn.role == "tool":
         label = f"tool {_clean_name(turn.speaker)}".rstrip()
         return HistoryLine(f"{label}: {_summarize_tool_text(turn.text)}", turn)
@@ -242,7 +244,7 @@ def _summarize_tool_text(text: str) -> str:
 # ---------------------------------------------------------------- the window
 
 
-def fill_window(turns: Sequence[Said], tokens_allowed: int, count: TokenCounter) -> HistoryWindow:
+def fill_window(turns: Sequence[Utterance], tokens_allowed: int, count: TokenCounter) -> HistoryWindow:
     """Select the turns that fit into `tokens_allowed`, as measured by `count`. Only turns that may be kept
     are counted, so a history of 10,000 turns is cheap."""
     builder = _WindowBuilder(turns, tokens_allowed, count)
@@ -263,13 +265,13 @@ def fill_window(turns: Sequence[Said], tokens_allowed: int, count: TokenCounter)
     return HistoryWindow(lines, left_out, count(_join_lines(lines)) if lines else 0)
 
 
-def turn_digest(turn: Said) -> str:
+def turn_digest(turn: Utterance) -> str:
     """Identifies a turn of a history."""
     fields = (turn.number, turn.role, turn.speaker, str(turn.at), turn.text)
     return hashlib.sha256(repr(fields).encode()).hexdigest()
 
 
-def turns_after(left: Sequence[Said], last: str | None) -> Sequence[Said]:
+def turns_after(left: Sequence[Utterance], last: str | None) -> Sequence[Utterance]:
     """The turns of `left` after the one with the digest `last`, which were not offered before. All of them if
     no turn has that digest."""
     for end in range(len(left), 0, -1) if last else ():
@@ -281,7 +283,7 @@ def turns_after(left: Sequence[Said], last: str | None) -> Sequence[Said]:
 class _WindowBuilder:
     """Fills the window. Lines are kept by the index of their turn."""
 
-    def __init__(self, turns: Sequence[Said], allowed: int, count: TokenCounter) -> None:
+    def __init__(self, turns: Sequence[Utterance], allowed: int, count: TokenCounter) -> None:
         self.turns, self.allowed, self.count = turns, allowed, count
         self.lines_by_index: dict[int, HistoryLine] = {}
         self.used = 0
@@ -340,7 +342,7 @@ class _WindowBuilder:
             self.lines_by_index.pop(index, None)
 
 
-def _system_indexes(turns: Sequence[Said]) -> list[int]:
+def _system_indexes(turns: Sequence[Utterance]) -> list[int]:
     """Indexes by importance: first the initial system prompt, then the newest messages."""
     first, *later = [i for i, turn in enumerate(turns[:-1]) if turn.role == "system"] or [-1]
     return [] if first < 0 else [first, *reversed(later)]

@@ -23,10 +23,10 @@ from tacit.home.listing import (
     walk,
 )
 from tacit.home.workspaces import Workspaces
-from tacit.provenance.purged import PurgedRecords
 from tacit.search.index import ChunkLocation, StoredChunk
 from tacit.search.model import Found, Scope
 from tacit.topics.loader import TopicLoader
+from tacit.transcripts.purged import PurgedRecords
 
 if TYPE_CHECKING:
     from tacit.search.models import SearchModels

@@ -34,6 +34,7 @@ from tacit.home.layout import Home
 MAX_FILE_BYTES = 4_000_000
 MAX_LOG_BYTES = 64_000_000
 _MAX_FILES = 1000  # quiet days make small files, and every turn lists them
+_MAX_SESSION_RECEIPTS = 500  # that are looked through for the files of one session
 _BLOCK_BYTES = 65_536
 _FILE_NAME = re.compile(r"(\d{6})-(\d{4}-\d\d-\d\d)\.jsonl")
 _DAY_PATTERN = re.compile(r"\d{4}-\d\d-\d\d")
@@ -170,6 +171,33 @@ def read_receipts(
             and (since is None or is_since(receipt.at, since))
         ):
             yield receipt
+
+
+def list_source_files(home: Home, session_key: str, start: datetime, end: datetime) -> list[str]:
+    """The notes and files that were in the prompts of a session between these times, each once."""
+    minute = timedelta(minutes=1)
+    in_time = (
+        receipt
+        for receipt in read_receipts(home, session_key, since=start - minute)
+        if not receipt.trial and _parse_time(receipt.at, end) <= end + minute
+    )
+    sources = (
+        section.source for receipt in islice(in_time, _MAX_SESSION_RECEIPTS) for section in receipt.sections
+    )
+    return list(dict.fromkeys(path for source in sources if (path := _file_of_source(source))))
+
+
+def _parse_time(text: str, fallback: datetime) -> datetime:
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except ValueError:
+        return fallback
+
+
+def _file_of_source(source: str) -> str:
+    """The file of a source such as `knowledge/people/noor.md:12`; empty if the source is not a note."""
+    path = source.rpartition(":")[0] if source.rpartition(":")[2].isdecimal() else source
+    return path if path.endswith(".md") else ""
 
 
 def find_by_id(home: Home, wanted: str) -> Receipt | None:

@@ -28,7 +28,6 @@ from tacit.context.budget import (
 from tacit.context.model import SLOTS, Block, Dropped, Notice, Slot
 from tacit.context.shorten import shorten_middle
 from tacit.context.situation import Situation
-from tacit.learn.model import Said
 from tacit.privacy.delimiters import (
     choose_delimiter,
     escape_turns,
@@ -37,6 +36,7 @@ from tacit.privacy.delimiters import (
     wrap_fenced,
 )
 from tacit.search.weights import NEAR_BEST_MARGIN, SECONDARY_GATE_SHARE
+from tacit.transcripts.attribution import Utterance
 
 TokenCounter = Callable[[str], int]
 
@@ -62,7 +62,7 @@ class Prompt:
     is_withheld: bool = False  # the host gets nothing of it
 
     @property
-    def left(self) -> Sequence[Said]:
+    def left(self) -> Sequence[Utterance]:
         """Turns of the history that no longer fit."""
         return [turn for part in self.parts for turn in part.history.left]
 

@@ -24,7 +24,6 @@ from tacit.errors import TacitError, UsageError
 from tacit.git.history import History
 from tacit.git.repository import Git
 from tacit.home.layout import Home
-from tacit.provenance.purged import load_purged
 from tacit.search.model import EVERYTHING
 from tacit.search.models import SearchModels
 from tacit.search.query_filter import filter_query
@@ -35,6 +34,7 @@ from tacit.topics.loader import TopicLoader
 from tacit.topics.model_gate import GatedActivator
 from tacit.topics.pipeline import WatcherPipeline
 from tacit.transcripts import writer
+from tacit.transcripts.purged import load_purged
 from tacit.transcripts.writer import SessionState
 
 _REHEARSAL_TIMEOUT_S = 2.0

@@ -16,12 +16,12 @@ from tacit.context.request import Request, sanitize
 from tacit.context.stage import StageRunner, StepResult
 from tacit.context.state import CompilerState
 from tacit.home.categories import CATEGORIES
-from tacit.learn.model import Said
 from tacit.privacy.redaction import is_left_open
 from tacit.search.model import Scope
 from tacit.search.query_filter import FilterResult, filter_query, is_own_tool
 from tacit.sessions.agents import find_excluded_agent
 from tacit.sessions.policy import SessionProfile
+from tacit.transcripts.attribution import Utterance
 
 # Topics are not retrieved: their triggers activate them.
 _RETRIEVED_CATEGORIES = tuple(category for category in CATEGORIES if category != "topic")
@@ -38,7 +38,7 @@ class Situation:
     past: str  # the commit, if the turn is compiled from one
     profile: SessionProfile
     listener: Listener
-    history: tuple[Said, ...]
+    history: tuple[Utterance, ...]
     query: str  # the sanitized message: it is searched for and may be stored
     scope: Scope  # of the search
     budget: int  # tokens
@@ -81,7 +81,7 @@ def assess(
     )
     blocked = _check_blocked(request, profile, config)
     stages.note((*profile.notices, *blocked.notices))
-    history = stages.run("history", lambda: StepResult(normalize_history(request.history)), list[Said]())
+    history = stages.run("history", lambda: StepResult(normalize_history(request.history)), list[Utterance]())
     query = _sanitize_message(request.message, history)
     without = (request.transcript,) if request.transcript else ()
     scope = replace(profile.scope, archived=False, without=without, categories=_RETRIEVED_CATEGORIES)
@@ -120,7 +120,7 @@ def _check_blocked(request: Request, profile: SessionProfile, config: Config) ->
     return StepResult("")
 
 
-def _sanitize_message(message: str, history: Sequence[Said]) -> str:
+def _sanitize_message(message: str, history: Sequence[Utterance]) -> str:
     """Hosts split long messages: if the previous message of the same person left a private tag open, this one
     is private too."""
     last = history[-1] if history else None

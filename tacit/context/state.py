@@ -29,7 +29,6 @@ from tacit.context.home_view import HomeView
 from tacit.context.injection_log import UNNAMED_PREFIX, InjectionLog, LastTurn
 from tacit.context.model import Compiled, Quote, Receipt
 from tacit.home.layout import Home
-from tacit.learn.model import Said
 from tacit.search.model import Found, Scope
 from tacit.sessions.policy import SessionProfile
 from tacit.topics.decision_log import GateLog
@@ -37,6 +36,7 @@ from tacit.topics.loader import TopicLoader
 from tacit.topics.model import TopicDecision
 from tacit.topics.model_gate import GatedActivator
 from tacit.topics.pipeline import WatcherPipeline
+from tacit.transcripts.attribution import Utterance
 
 _MAX_RESULTS = 256  # of searches
 _MAX_SESSIONS = 1000  # per cache
@@ -198,7 +198,7 @@ class CompilerState:
         if not receipt.trial:  # the session is in the log now
             self._beginnings.drop(lambda key: key == receipt.session_key)
 
-    def turns_to_flush(self, session_id: str, left: Sequence[Said]) -> Sequence[Said]:
+    def turns_to_flush(self, session_id: str, left: Sequence[Utterance]) -> Sequence[Utterance]:
         """The turns that no longer fit but did the last time."""
         fresh = turns_after(left, self._last_flushed.get(session_id))
         if left:

@@ -15,11 +15,11 @@ from urllib.parse import quote, unquote
 
 from tacit.erase.spellings import PLACEHOLDER_WORD
 from tacit.home import files
+from tacit.home.generated_lines import ARCHIVED_CONVERSATIONS
 from tacit.home.init import FOLDERS
 from tacit.home.layout import CONVERSATIONS, NOTE_FILES, REVIEWED
 from tacit.hosts.registry import HOSTS
 from tacit.markdown import notes
-from tacit.provenance.generated_lines import ARCHIVED_CONVERSATIONS
 
 HEAD_BYTES = 64 * 1024  # bytes that contain the head of a transcript
 _TRANSCRIPT_PATH = re.compile(rb"raw/conversations/\d{4}/\d\d/\d\d/[^\s\"'<>()\[\]`,;\\]+?\.md")

@@ -16,10 +16,11 @@ from tacit.errors import UsageError
 from tacit.home.layout import CONVERSATIONS
 from tacit.home.listing import walk
 from tacit.learn.extractors.extractor import Extractor
-from tacit.learn.model import Change, Heard, Known
+from tacit.learn.model import Change, Known
 from tacit.learn.pipeline import learn
 from tacit.memory import Memory
 from tacit.text.words import fold
+from tacit.transcripts.attribution import AttributedTranscript
 
 
 class KeyItem(NamedTuple):
@@ -68,7 +69,10 @@ class ExtractionScore:
 
 
 def score_extractors(
-    conversations: Iterable[tuple[str, Heard]], key: AnswerKey, known: Known, extractors: Sequence[Extractor]
+    conversations: Iterable[tuple[str, AttributedTranscript]],
+    key: AnswerKey,
+    known: Known,
+    extractors: Sequence[Extractor],
 ) -> dict[str, ExtractionScore]:
     """The scores by extractor. Conversations are named as in the key; those not in it are skipped."""
     totals = {extractor.name: ExtractionScore() for extractor in extractors}
@@ -138,7 +142,7 @@ def _read_item(entry: Sequence[Any], is_wanted: bool) -> KeyItem:
     return KeyItem(tuple(map(int, turns)), words, is_wanted)
 
 
-def attributed_conversations(memory: Memory) -> Iterator[Heard]:
+def attributed_conversations(memory: Memory) -> Iterator[AttributedTranscript]:
     """Oldest first. Nothing counts as injected: the notes of today were made from these conversations."""
     for path in sorted(path for path, _ in walk(str(memory.home.root), CONVERSATIONS)):
         conversation = memory.services.attribution.attribute(path, given=())
@@ -146,7 +150,9 @@ def attributed_conversations(memory: Memory) -> Iterator[Heard]:
             yield conversation
 
 
-def pair_with_names(heard: Iterable[Heard], names: Collection[str]) -> Iterator[tuple[str, Heard]]:
+def pair_with_names(
+    heard: Iterable[AttributedTranscript], names: Collection[str]
+) -> Iterator[tuple[str, AttributedTranscript]]:
     """Pair each conversation with its name: the session's id, or the end of its file name."""
     for conversation in heard:
         stem = conversation.transcript.rpartition("/")[2].removesuffix(".md")

@@ -25,13 +25,13 @@ from tacit.git.repository import Blob, Git, blob_name
 from tacit.git.work_marker import GitWork
 from tacit.home import files, status
 from tacit.home.conflicts import LEFT_OUT_MESSAGE, find_home_conflicts
+from tacit.home.generated_lines import locate_transcript, read_generated
 from tacit.home.init import FOLDERS
 from tacit.home.layout import NOTE_FOLDERS, Home
 from tacit.home.workspace_files import WORKSPACE, workspace_path
 from tacit.home.workspaces import Workspaces, WorkspaceStatus
-from tacit.learn.model import is_trusted
 from tacit.markdown import notes
-from tacit.provenance.generated_lines import locate_transcript, read_generated
+from tacit.markdown.comment import is_trusted
 from tacit.transcripts import spool
 from tacit.transcripts.verify import verify
 

@@ -9,6 +9,7 @@ from tacit.errors import HomeError, UsageError
 
 CONFIG = "memory-config.yaml"
 CONVERSATIONS = "raw/conversations"
+MEMORY = "knowledge/memory/MEMORY.md"  # the note that is always loaded, with a cap on its lines
 PURGED = "raw/purged.jsonl"  # origins that were purged
 REVIEWED = "drafts/approvals.jsonl"  # decisions about drafts: append-only, and never undone
 CONFLICTS = "conflicts"  # below .tacit: conversations that were in a merge conflict when last checked
@@ -24,7 +25,7 @@ def origin_of(path: str) -> str:
     if path.startswith("archive/conversations/"):
         return f"raw/{path.removeprefix('archive/')}"
     if path.startswith("archive/memory/"):
-        return "knowledge/memory/MEMORY.md"
+        return MEMORY
     return f"knowledge/{path.removeprefix('archive/')}" if path.startswith("archive/") else path
 
 

@@ -4,5 +4,5 @@ Each extractor finds one kind of statement, by rules or with a model (`extractor
 result: lines for notes, each with its source, its trust and the version of its extractor. A line never goes
 into a note that more people can read than the conversation it comes from; what tools or strangers said does
 not become knowledge by itself; running again adds nothing twice. Start reading at `pipeline.py`, which is
-pure; `service.py` writes the result, and `trace.py` follows a line back to the words it came from.
+pure; `service.py` writes the result.
 """

@@ -13,31 +13,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from itertools import islice
+from datetime import datetime
 
 from tacit.config import Config
-from tacit.context import receipts
 from tacit.errors import StoreError
 from tacit.home import files
 from tacit.home.conflicts import refuse_conflict
 from tacit.home.layout import Home
 from tacit.home.workspaces import Workspaces
-from tacit.learn.model import Heard, Trust
 from tacit.learn.taint import GivenTexts, attribute_turns, drop_echoes
-from tacit.markdown import notes
-from tacit.provenance import comment
-from tacit.provenance.purged import load_purged
+from tacit.markdown import comment, notes
+from tacit.markdown.comment import Trust
 from tacit.sessions.agents import find_excluded_agent, is_own_work, named_agents
 from tacit.sessions.keys import fold_case, is_owner_on, parse_sender
 from tacit.sessions.policy import SessionProfile
 from tacit.sessions.profiles import SessionProfiles
 from tacit.transcripts import writer
+from tacit.transcripts.attribution import AttributedTranscript
 from tacit.transcripts.model import Message, Transcript, Turn
+from tacit.transcripts.purged import load_purged
 
 _SPOKEN_TYPES = ("main_session", "orchestration", "private_dm")
 _UNATTENDED_TYPES = ("heartbeat_cron", "subagent")
-_MAX_RECEIPTS = 500  # of one conversation
 _MAX_GIVEN_BYTES = 1 << 20  # of what it may have been given
 _NOTE_FOLDERS = ("knowledge/memory", "knowledge/identity", "knowledge", "topics")
 
@@ -54,11 +51,22 @@ class SessionTrust:
 class SpeakerAttribution:
     """Says who spoke each turn of this home's transcripts, and how far they are trusted."""
 
-    def __init__(self, home: Home, config: Config, profiles: SessionProfiles, workspaces: Workspaces) -> None:
+    def __init__(
+        self,
+        home: Home,
+        config: Config,
+        profiles: SessionProfiles,
+        workspaces: Workspaces,
+        list_prompt_files: Callable[[str, datetime, datetime], Sequence[str]],
+    ) -> None:
+        """`list_prompt_files`: the files in the prompts of a session between two times."""
         self._home, self._config = home, config
         self._profiles, self._workspaces = profiles, workspaces
+        self._list_prompt_files = list_prompt_files
 
-    def attribute(self, path: str, *, given: Sequence[str] | GivenTexts | None = None) -> Heard | None:
+    def attribute(
+        self, path: str, *, given: Sequence[str] | GivenTexts | None = None
+    ) -> AttributedTranscript | None:
         """The finalized transcript at this path, attributed; None if nothing is learned from it. `given`:
         texts that the agent had before; None: those of its receipts, and without receipts, the notes."""
         refuse_conflict(self._home.root, path)
@@ -135,22 +143,9 @@ class SpeakerAttribution:
     def _paths_in_receipts(self, transcript: Transcript) -> list[str]:
         if not transcript.turns:
             return []
-        start, end = transcript.turns[0].at, transcript.turns[-1].at + timedelta(minutes=1)
         key = str(transcript.fields.get("session_key", ""))
-        session_receipts = receipts.read_receipts(self._home, key, since=start - timedelta(minutes=1))
-        within = (
-            receipt
-            for receipt in session_receipts
-            if not receipt.trial and _parse_time(receipt.at, end) <= end
-        )
-        sources = (
-            section.source for receipt in islice(within, _MAX_RECEIPTS) for section in receipt.sections
-        )
-        return list(
-            dict.fromkeys(
-                path for source in sources if (path := _file_of_source(source)) not in ("", transcript.path)
-            )
-        )
+        start, end = transcript.turns[0].at, transcript.turns[-1].at
+        return [path for path in self._list_prompt_files(key, start, end) if path != transcript.path]
 
     def _note_paths(self) -> Iterator[str]:
         tree = files.Tree(self._home.root)
@@ -161,27 +156,8 @@ class SpeakerAttribution:
         )
 
 
-# Who speaks
-
-
 def _user_speaker(turn: Turn) -> str:
     return (turn.speaker or "") if isinstance(turn, Message) and turn.role == "user" else ""
-
-
-# What it was given
-
-
-def _parse_time(text: str, fallback: datetime) -> datetime:
-    try:
-        return datetime.fromisoformat(text).astimezone()
-    except ValueError:
-        return fallback
-
-
-def _file_of_source(source: str) -> str:
-    """The file of a source such as `knowledge/people/noor.md:12`; empty if the source is not a note."""
-    path = source.rpartition(":")[0] if source.rpartition(":")[2].isdecimal() else source
-    return path if path.endswith(".md") else ""
 
 
 def _keep_earlier_lines(text: str, transcript: str) -> str:

@@ -6,19 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from tacit.clock import Clock
-from tacit.config import Config
+from tacit.config import Config, Policy
 from tacit.git.attributes import find_blocking_filters
 from tacit.git.repository import Git
 from tacit.home import files
 from tacit.home.conflicts import NoteTree
 from tacit.home.layout import Home
-from tacit.learn.model import Change, lowest
-from tacit.learn.note_lines import format_line
-from tacit.markdown import notes
-from tacit.provenance import comment
+from tacit.learn.model import Change
+from tacit.learn.note_changes import format_line, line_sources
+from tacit.markdown import comment, notes
+from tacit.markdown.comment import is_trusted, lowest
 from tacit.review.format import Addition, render_additions
 from tacit.review.model import Draft
-from tacit.review.policies import find_policy, policy_for_change, waiting_policy
+from tacit.review.policies import find_policy, waiting_policy
 
 
 class DraftMaker:
@@ -108,5 +108,8 @@ class DraftMaker:
         )
 
 
-def line_sources(change: Change) -> tuple[str, ...]:
-    return (comment.source_name(change.source.transcript, change.source.number or None), *change.also)
+def policy_for_change(config: Config, change: Change) -> Policy:
+    """The policy for a change, by its extractor, trust and path."""
+    return find_policy(
+        config, change.extractor.partition("/")[0], is_own=is_trusted(change.trust), path=change.path
+    )

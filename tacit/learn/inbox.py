@@ -14,12 +14,14 @@ from tacit.git.committer import Committer
 from tacit.home import files
 from tacit.home.layout import REVIEWED, Home
 from tacit.learn import window_proposals
-from tacit.learn.model import Change, ChangeSet, lowest
-from tacit.learn.note_lines import NoteLine
-from tacit.provenance import comment
+from tacit.learn.drafts import policy_for_change
+from tacit.learn.model import Change, ChangeSet
+from tacit.markdown import comment
+from tacit.markdown.comment import lowest
+from tacit.markdown.note_page import NoteLine
 from tacit.review.format import Addition, render_additions
 from tacit.review.model import Draft
-from tacit.review.policies import policy_for_change, waiting_policy
+from tacit.review.policies import waiting_policy
 from tacit.review.store import ReviewQueue
 from tacit.transcripts import writer
 

@@ -7,53 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Literal, TypeAlias, get_args
 
-SaidBy: TypeAlias = Literal["user", "agent", "system", "tool"]
+from tacit.markdown.comment import Trust
+from tacit.transcripts.attribution import SpeakerRole
+
 ChangeKind: TypeAlias = Literal["decision", "lesson", "event", "person", "procedure", "fact"]
 CHANGE_KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
-# Who said it, the most trusted first. other: a guest or a group member; tool: a tool's result, or what an
-# agent said after it; web: the same for tools that read what strangers write.
-Trust: TypeAlias = Literal["owner", "agent", "other", "tool", "web"]
-TRUSTS: tuple[Trust, ...] = get_args(Trust)
-
-
-def lowest(trusts: Iterable[Trust]) -> Trust:
-    """The lowest of these trusts: what is made from several sources has the trust of the least trusted."""
-    return max(trusts, key=TRUSTS.index, default="web")
-
-
-def is_trusted(trust: Trust) -> bool:
-    """Only the owner's and the agent's own words become knowledge without a review."""
-    return trust in ("owner", "agent")
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """One turn of a history. For tools it is the call or the result."""
-
-    number: int  # of the message, or the position in the history, from 1
-    role: SaidBy
-    text: str
-    speaker: str = ""  # of a tool: its name
-    at: datetime | None = None
-    trust: Trust = "other"
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """One finalized conversation without what tacit injected, each turn attributed to its speaker."""
-
-    transcript: str  # path in the home
-    session_id: str
-    session_key: str
-    agent: str
-    day: str  # on which it began, YYYY-MM-DD in the zone of the transcript
-    title: str
-    said: tuple[Said, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +33,7 @@ class Source:
 
     session_key: str
     number: int
-    role: SaidBy
+    role: SpeakerRole
     speaker: str = ""
     at: str = ""  # ISO 8601
     transcript: str = ""  # path in the home; empty until it is finalized

@@ -22,15 +22,17 @@ from typing import NamedTuple
 
 from tacit.home.categories import category_of
 from tacit.home.paths import name_key, path_problem, split_names
-from tacit.learn.contradictions import says_the_same
 from tacit.learn.extractors.extractor import Extractor
 from tacit.learn.extractors.lines import clean_line, spoken_turns, strip_quoted
-from tacit.learn.model import Change, Heard, Known, Said, Trust, is_trusted, lowest
+from tacit.learn.model import Change, Known
 from tacit.llm.chat import ChatError, NotAsked
 from tacit.llm.structured import Ask, BadAnswer
+from tacit.markdown import comment
+from tacit.markdown.comment import Trust, is_trusted, lowest
 from tacit.privacy.delimiters import choose_delimiter, escape_turns, strip_invisible, to_one_line, wrap_fenced
-from tacit.provenance import comment
 from tacit.text.sentences import MAX_SENTENCE_CHARS
+from tacit.text.statements import says_the_same
+from tacit.transcripts.attribution import AttributedTranscript, Utterance
 
 MAX_QUESTION_CHARS = 6_000  # characters of one question
 _OVERLAP_CHARS = 300  # shared by two pieces of one turn
@@ -63,7 +65,9 @@ class Extraction(NamedTuple):
     paid: bool = False  # for unusable answers: the same ones would come again
 
 
-def learn(heard: Heard, known: Known, extractors: Sequence[Extractor], ask: Ask | None) -> Extraction:
+def learn(
+    heard: AttributedTranscript, known: Known, extractors: Sequence[Extractor], ask: Ask | None
+) -> Extraction:
     """Run these extractors on the conversation, with a model if there is an `ask`."""
     changes: list[Change] = []
     notes: list[str] = []
@@ -97,7 +101,7 @@ def learn(heard: Heard, known: Known, extractors: Sequence[Extractor], ask: Ask 
     return Extraction(tuple(changes), tuple(notes), failed, bool(stop_reason), was_paid)
 
 
-def _validate_change(change: Change, heard: Heard, extractor: Extractor) -> Iterator[Change]:
+def _validate_change(change: Change, heard: AttributedTranscript, extractor: Extractor) -> Iterator[Change]:
     """The change with its source, unless it must not be written. A user's own extractor may return anything,
     so a line must come from a turn of this conversation and is trusted no more than that turn."""
     text = clean_line(change.text)
@@ -155,11 +159,11 @@ def _says_the_same(first: Change, second: Change) -> bool:
 class TurnPiece(NamedTuple):
     """The part of a turn that one question shows."""
 
-    said: Said
+    said: Utterance
     text: str
 
 
-def _by_model(heard: Heard, known: Known, extractor: Extractor, ask: Ask) -> Iterator[Change]:
+def _by_model(heard: AttributedTranscript, known: Known, extractor: Extractor, ask: Ask) -> Iterator[Change]:
     for pieces in split_questions(heard):
         turns = tuple(dict.fromkeys(piece.said for piece in pieces))
         system, user = _build_prompt(pieces, known, extractor)
@@ -167,9 +171,9 @@ def _by_model(heard: Heard, known: Known, extractor: Extractor, ask: Ask) -> Ite
             yield from extractor.by_model(item, heard, turns, known)
 
 
-def split_questions(heard: Heard) -> Iterator[list[TurnPiece]]:
+def split_questions(heard: AttributedTranscript) -> Iterator[list[TurnPiece]]:
     """Split the turns into questions, in order; each has turns of one trust."""
-    by_trust: dict[str, list[Said]] = {}
+    by_trust: dict[str, list[Utterance]] = {}
     for turn in spoken_turns(heard):
         by_trust.setdefault(_trust_class(turn.trust), []).append(turn)
     for turns in by_trust.values():
@@ -180,7 +184,7 @@ def _trust_class(trust: Trust) -> str:
     return "trusted" if is_trusted(trust) else trust
 
 
-def _split_turn(turn: Said) -> Iterator[TurnPiece]:
+def _split_turn(turn: Utterance) -> Iterator[TurnPiece]:
     text = strip_quoted(strip_invisible(turn.text)).strip()
     step = MAX_QUESTION_CHARS - _OVERLAP_CHARS
     for start in range(0, max(1, len(text) - _OVERLAP_CHARS), step):

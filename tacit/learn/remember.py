@@ -27,16 +27,17 @@ from tacit.home.note_store import NoteStore, read_note
 from tacit.home.paths import is_identity, path_problem
 from tacit.learn import window_proposals
 from tacit.learn.attribution import SpeakerAttribution
-from tacit.learn.audience_guard import is_shared, private_note
-from tacit.learn.model import Change, ChangeSet, SaidBy, Source, Trust, is_trusted
+from tacit.learn.model import Change, ChangeSet, Source
+from tacit.learn.note_changes import is_shared, private_note
 from tacit.learn.taint import assess_trust
-from tacit.markdown import notes
+from tacit.markdown import comment, notes
+from tacit.markdown.comment import Trust, is_trusted
 from tacit.markdown.model import Remembered
 from tacit.privacy.redaction import LEFT_OPEN, PRIVATE, clean
 from tacit.privacy.strip_injected import remove_injected
-from tacit.provenance import comment
 from tacit.sessions.policy import SessionProfile
 from tacit.transcripts import writer
+from tacit.transcripts.attribution import SpeakerRole
 
 MEMORY = "knowledge/memory/MEMORY.md"
 SECTION = "Remembered"
@@ -268,6 +269,6 @@ def _make_change(
     number, transcript = (
         (comment.message_number(source) or 0, comment.transcript_path(source)) if source else (0, "")
     )
-    role: SaidBy = "agent" if source else "user"
+    role: SpeakerRole = "agent" if source else "user"
     source_info = Source(profile.kind.key, number, role, at=now.isoformat(), transcript=transcript)
     return Change(path, SECTION, sentence, now.date().isoformat(), "fact", source_info, trust)

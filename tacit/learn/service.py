@@ -24,22 +24,21 @@ from tacit.git.committer import Committer
 from tacit.git.index import require_checked_out
 from tacit.home import files
 from tacit.home.conflicts import NoteTree, find_note_conflicts
-from tacit.home.layout import CONVERSATIONS, REVIEWED, Home
+from tacit.home.layout import CONVERSATIONS, MEMORY, REVIEWED, Home
 from tacit.home.listing import walk
 from tacit.home.note_store import read_note
 from tacit.learn.attribution import SpeakerAttribution
-from tacit.learn.audience_guard import redirect_changes
-from tacit.learn.drafts import DraftMaker
+from tacit.learn.drafts import DraftMaker, policy_for_change
 from tacit.learn.entities import load_known_names
 from tacit.learn.extractors.extractor import Extractor
 from tacit.learn.extractors.registry import load_extractors
 from tacit.learn.model import Change
-from tacit.learn.note_lines import MEMORY, AppliedChanges, apply_changes, line_count
+from tacit.learn.note_changes import AppliedChanges, apply_changes, redirect_changes
 from tacit.learn.pipeline import learn
 from tacit.learn.runs import LearnRun, RunLog, learned_trailer
 from tacit.llm.structured import Ask
 from tacit.markdown import notes
-from tacit.review.policies import policy_for_change
+from tacit.markdown.items import line_count
 from tacit.review.store import ReviewQueue
 from tacit.sessions.profiles import SessionProfiles
 from tacit.transcripts import writer

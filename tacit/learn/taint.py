@@ -21,10 +21,11 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from tacit.learn.model import Heard, Said, SaidBy, Trust, is_trusted, lowest
+from tacit.markdown import comment
+from tacit.markdown.comment import Trust, is_trusted, lowest
 from tacit.privacy.strip_injected import PLACEHOLDER, remove_injected
-from tacit.provenance import comment
 from tacit.text.words import fold
+from tacit.transcripts.attribution import AttributedTranscript, Utterance, role_of, speaker_of, text_of
 from tacit.transcripts.model import Message, ToolCall, Transcript, Turn
 
 IsOwner = Callable[[str | None], bool]
@@ -66,20 +67,20 @@ def attribute_turns(
     purged_records: Collection[int] = (),
     agents: Trust = "agent",
     users_speak: bool = True,
-) -> Heard:
+) -> AttributedTranscript:
     """`is_owner` is called with the speaker of a user's message. `agents`: the highest trust of the agent.
     `purged_records` are left out but still taint the answers to them. Without `users_speak` the user messages
     came from a schedule or another agent, and are left out.
     """
     utterances = [
-        Said(turn.number, _role_of(turn), text, _speaker_of(turn), turn.at, trust)
+        Utterance(turn.number, role_of(turn), text, speaker_of(turn), turn.at, trust)
         for turn, trust, _ in _trace_trust(transcript.turns, is_owner, trusted_tools, agents=agents)
         if turn.number not in purged_records
         and (users_speak or not _is_from_user(turn))
         and (text := _own_words(turn))
     ]
     fields = transcript.fields
-    return Heard(
+    return AttributedTranscript(
         transcript=transcript.path,
         session_id=str(fields.get("session_id", "")),
         session_key=str(fields.get("session_key", "")),
@@ -186,7 +187,7 @@ def _trace_trust(
         if turn.number in origins:
             causes |= own
         if causes:
-            tainted.add(_all_words(turn), trust, causes)
+            tainted.add(text_of(turn, _MAX_RESULT_CHARS), trust, causes)
         elif isinstance(turn, ToolCall) and not _is_memory(turn):
             tainted.add(turn.result[:_MAX_RESULT_CHARS], "tool", own)
         answer.add(turn, trust, causes)
@@ -225,26 +226,10 @@ def _is_from_system(turn: Turn) -> bool:
     return isinstance(turn, Message) and turn.role == "system"
 
 
-def _role_of(turn: Turn) -> SaidBy:
-    return turn.role if isinstance(turn, Message) else "tool"
-
-
-def _speaker_of(turn: Turn) -> str:
-    if isinstance(turn, ToolCall):
-        return turn.name
-    return (turn.speaker or "") if isinstance(turn, Message) else ""
-
-
 def _own_words(turn: Turn) -> str:
     """Empty if the turn has only text that tacit injected."""
-    text = remove_injected(_all_words(turn)).strip()
+    text = remove_injected(text_of(turn, _MAX_RESULT_CHARS)).strip()
     return "" if text == PLACEHOLDER else text
-
-
-def _all_words(turn: Turn) -> str:
-    if isinstance(turn, ToolCall):
-        return f"{turn.summary} → {turn.result[:_MAX_RESULT_CHARS]}" if turn.result else turn.summary
-    return turn.text if isinstance(turn, Message) else ""
 
 
 def _start_day(transcript: Transcript) -> str:
@@ -257,7 +242,7 @@ def _start_day(transcript: Transcript) -> str:
 # Echoes of injected text
 
 
-def drop_echoes(heard: Heard, given: Sequence[str] | GivenTexts) -> Heard:
+def drop_echoes(heard: AttributedTranscript, given: Sequence[str] | GivenTexts) -> AttributedTranscript:
     """Drop sentences of the agent that repeat, word by word or nearly, what it was given. `given`: texts of
     any length; for many conversations, build one GivenTexts of them."""
     known = given if isinstance(given, GivenTexts) else GivenTexts(given)
@@ -302,7 +287,7 @@ def _plain_words(sentence: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(fold(text[_ITEM.match(text).end() :])))  # type: ignore[union-attr]
 
 
-def _strip_echoes(turn: Said, known: GivenTexts) -> Said:
+def _strip_echoes(turn: Utterance, known: GivenTexts) -> Utterance:
     lines = ["".join(_keep_new_sentences(line, known)).strip() for line in turn.text.split("\n")]
     if lines == [line.strip() for line in turn.text.split("\n")]:
         return turn

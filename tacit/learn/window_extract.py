@@ -13,10 +13,12 @@ from datetime import date, datetime
 from functools import lru_cache
 
 from tacit.learn.mentions import NameIndex
-from tacit.learn.model import Change, ChangeSet, Said, Source, Trust
+from tacit.learn.model import Change, ChangeSet, Source
 from tacit.learn.patterns import StatementKind, classify_sentence, find_cues
+from tacit.markdown.comment import Trust
 from tacit.text.sentences import is_informative, mask_quotes, shorten_sentence, split_sentences
 from tacit.text.words import fold
+from tacit.transcripts.attribution import Utterance
 
 EXTRACTOR = "cues/1"
 LEFT_THE_WINDOW = "history left the window"
@@ -29,7 +31,7 @@ _SECTIONS: dict[StatementKind, str] = {"decision": "Key Decisions", "lesson": "L
 
 
 def extract(
-    turns: Sequence[Said],
+    turns: Sequence[Utterance],
     *,
     session_key: str,
     session_id: str,
@@ -96,6 +98,6 @@ def _target_note(kind: StatementKind, day: str, slug: str | None) -> tuple[str, 
     return _MEMORY, _SECTIONS[kind]
 
 
-def _source_of(turn: Said, session_key: str) -> Source:
+def _source_of(turn: Utterance, session_key: str) -> Source:
     timestamp = turn.at.isoformat() if turn.at else ""
     return Source(session_key, turn.number, turn.role, turn.speaker, timestamp)

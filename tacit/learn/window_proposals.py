@@ -18,7 +18,8 @@ from tacit.errors import StoreError
 from tacit.home.files import Tree, digest, hold_lock, is_temporary
 from tacit.home.layout import Home
 from tacit.home.paths import path_problem
-from tacit.learn.model import CHANGE_KINDS, TRUSTS, Change, ChangeSet, Source
+from tacit.learn.model import CHANGE_KINDS, Change, ChangeSet, Source
+from tacit.markdown.comment import TRUSTS
 
 MAX_FILES = 2_000
 MAX_TOTAL_BYTES = 16 * 2**20

@@ -12,11 +12,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from tacit.errors import StoreError
-from tacit.learn.model import Trust
-from tacit.learn.note_lines import line_count
-from tacit.markdown import notes
-from tacit.provenance import comment
-from tacit.provenance.comment import Provenance
+from tacit.markdown import comment, notes
+from tacit.markdown.comment import Provenance, Trust
 from tacit.text.lines import MarkdownLine, scan
 from tacit.text.words import fold
 
@@ -91,6 +88,11 @@ def update_dates(text: str, now: datetime) -> str:
         return notes.set_fields(note, updates).text
     except StoreError:  # the frontmatter is broken: doctor reports it, and these two fields can wait
         return text
+
+
+def line_count(text: str) -> int:
+    """Number of lines of a note, as its cap counts them."""
+    return text.count("\n") + (bool(text) and not text.endswith("\n"))
 
 
 def collect_item_texts(texts: Iterable[str]) -> set[str]:

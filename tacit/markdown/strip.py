@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from tacit.markdown import notes
-from tacit.provenance.comment import remove_superseded
+from tacit.markdown.comment import remove_superseded
 from tacit.text.lines import MarkdownLine, scan
 
 _BLANKS = re.compile(r"\n{3,}")

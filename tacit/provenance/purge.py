@@ -26,19 +26,18 @@ from tacit.errors import Busy, ChangedOnDisk, StoreError, UsageError
 from tacit.git.attributes import find_blocking_filters
 from tacit.git.commits import CommitPlan, FileChange
 from tacit.git.committer import Committer
-from tacit.home import files
+from tacit.home import files, generated_lines
+from tacit.home.generated_lines import ARCHIVED_CONVERSATIONS, FOLDERS, GeneratedLine
 from tacit.home.layout import CONVERSATIONS, PURGED
 from tacit.learn import window_proposals
 from tacit.learn.model import Change as Proposed
 from tacit.learn.model import ChangeSet
-from tacit.learn.note_lines import restore_superseded
 from tacit.learn.taint import find_derived
-from tacit.markdown import notes
-from tacit.provenance import comment, generated_lines
-from tacit.provenance.generated_lines import ARCHIVED_CONVERSATIONS, FOLDERS, GeneratedLine
-from tacit.provenance.purged import load_purged, record_purge
+from tacit.markdown import comment, notes
+from tacit.markdown.note_page import restore_superseded
 from tacit.transcripts import escape, writer
 from tacit.transcripts.model import ToolCall, Transcript
+from tacit.transcripts.purged import load_purged, record_purge
 
 if TYPE_CHECKING:
     from tacit.memory import Memory

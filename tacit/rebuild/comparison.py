@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 from tacit.app import ledger_of
 from tacit.errors import UsageError
+from tacit.home.generated_lines import find_generated
 from tacit.llm.ledger import RETENTION_DAYS, Call, SpendTotal, sum_calls
 from tacit.llm.prices import find_price
 from tacit.llm.recording import read_recordings
-from tacit.markdown import notes
+from tacit.markdown import comment, notes
 from tacit.memory import Memory
-from tacit.provenance import comment
-from tacit.provenance.generated_lines import find_generated
 from tacit.rebuild.store import Rebuild, list_rebuilds
 from tacit.text import tokens
 

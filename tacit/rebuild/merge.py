@@ -14,7 +14,6 @@ from tacit.home import files
 from tacit.home.note_store import read_note
 from tacit.learn.runs import LearnRun
 from tacit.memory import Memory
-from tacit.provenance.generated_lines import REBUILD_SUBJECT
 from tacit.rebuild.service import (
     LearningSetup,
     RebuildProgress,
@@ -24,6 +23,7 @@ from tacit.rebuild.service import (
     replayable_transcripts,
 )
 from tacit.rebuild.store import Rebuild, open_rebuild
+from tacit.rebuild.strip import REBUILD_SUBJECT
 from tacit.review.service import NoteEdit
 
 _RETRY_HINT = "Then adopt it again: tacit adopt-branch "

@@ -26,28 +26,35 @@ from tacit.errors import TacitError, UsageError
 from tacit.git.repository import Git
 from tacit.home import files
 from tacit.home.conflicts import NoteTree
+from tacit.home.generated_lines import find_generated
 from tacit.home.layout import CONVERSATIONS, Home
-from tacit.learn.audience_guard import private_note, redirect_changes
+from tacit.learn.drafts import policy_for_change
 from tacit.learn.entities import load_known_names
 from tacit.learn.extractors.registry import load_extractors
-from tacit.learn.model import Change, Heard, is_trusted
-from tacit.learn.note_buffer import NoteBuffer
+from tacit.learn.model import Change
+from tacit.learn.note_changes import NoteBuffer, private_note, redirect_changes
 from tacit.learn.pipeline import learn
 from tacit.learn.service import MEMORY_FULL, group_by_path
 from tacit.learn.taint import GivenTexts
 from tacit.llm.chat import ChatError
 from tacit.llm.structured import Ask, BadAnswer
-from tacit.markdown import notes
+from tacit.markdown import comment, notes
+from tacit.markdown.comment import Provenance, is_trusted
 from tacit.memory import Memory
-from tacit.provenance import comment
-from tacit.provenance.comment import Provenance
-from tacit.provenance.generated_lines import REBUILD_SUBJECT, find_generated, find_removed
 from tacit.rebuild.store import Rebuild, RebuildSettings, RebuildState, open_rebuild
-from tacit.rebuild.strip import DAY_EXTRACTOR, LearnedLine, RemovedLines, restore_order, strip_generated
+from tacit.rebuild.strip import (
+    DAY_EXTRACTOR,
+    REBUILD_SUBJECT,
+    LearnedLine,
+    RemovedLines,
+    find_removed,
+    restore_order,
+    strip_generated,
+)
 from tacit.review.model import Draft
-from tacit.review.policies import policy_for_change
 from tacit.review.store import draft_key
 from tacit.transcripts import writer
+from tacit.transcripts.attribution import AttributedTranscript
 
 CHECKPOINT_EVERY = 500  # conversations per commit of the branch
 _MAX_BAD_ANSWERS = 20
@@ -202,7 +209,7 @@ class _Replay:
         self._extractors = load_extractors(self._names).extractors
         self._finished_days = self._find_finished_days()
         self._notes = _read_notes(self._memory.git, self._base)
-        self._removed_lines = RemovedLines(self._read_removed(), self._present_lines())
+        self._removed_lines = RemovedLines(find_removed(self._memory.git, self._base), self._present_lines())
 
     def _find_finished_days(self) -> frozenset[str]:
         """The days that were over when the base was committed."""
@@ -213,10 +220,6 @@ class _Replay:
         periods = calendar.find_due(schedule, now.tzinfo, now, days, {})
         self._weeks = [period for period in periods if period.kind == "week"]
         return frozenset(period.name for period in periods if period.kind == "day")
-
-    def _read_removed(self) -> Iterator[LearnedLine]:
-        for line in find_removed(self._memory.git, self._base):
-            yield LearnedLine(line.path, line.text, line.mark, until=line.at)
 
     def _present_lines(self) -> list[LearnedLine]:
         paths = [
@@ -301,7 +304,7 @@ class _Replay:
 
     # ------------------------------------------------------------ one conversation
 
-    def _learn_transcript(self, path: str) -> list[Heard]:
+    def _learn_transcript(self, path: str) -> list[AttributedTranscript]:
         """Returns the attributed transcript; empty if nothing is learned from it."""
         heard = self._replica.services.attribution.attribute(path, given=self._given_texts)
         for line in self._later_lines.pop(path, ()):
@@ -358,7 +361,7 @@ class _Replay:
 
     # ------------------------------------------------------------ days, checkpoints, the end
 
-    def _summarise_day(self, day: str, heards: Sequence[Heard]) -> None:
+    def _summarise_day(self, day: str, heards: Sequence[AttributedTranscript]) -> None:
         if not self._condenses or day not in self._finished_days:
             return
         page = journal_path(day)

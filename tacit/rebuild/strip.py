@@ -10,22 +10,23 @@ What must stay true:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from tacit.condense.day import SUMMARISED
 from tacit.errors import StoreError
-from tacit.learn.contradictions import index_words, says_the_same
+from tacit.git.repository import Git
 from tacit.learn.model import Change
-from tacit.learn.note_lines import line_statement, remove_lines
-from tacit.markdown import notes
+from tacit.markdown import comment, notes
+from tacit.markdown.comment import Provenance
 from tacit.markdown.frontmatter import parse_names
 from tacit.markdown.items import read_items
-from tacit.provenance import comment
-from tacit.provenance.comment import Provenance
+from tacit.markdown.note_page import line_statement, remove_lines
+from tacit.text.statements import index_words, says_the_same
 from tacit.text.words import fold
 from tacit.transcripts.format import safe_name
 
+REBUILD_SUBJECT = "extract: "  # prefix of the commit subjects of a rebuild
 DAY_EXTRACTOR = "day"  # the extractor name of daily summaries
 
 
@@ -37,6 +38,24 @@ class LearnedLine(NamedTuple):
     mark: Provenance
     is_intact: bool = True  # unedited
     until: datetime | None = None  # when it was removed
+
+
+def find_removed(git: Git, commit: str) -> Iterator[LearnedLine]:
+    """Generated lines that a commit up to this one removed from a note, except those removed by a merged
+    rebuild or by reverting one."""
+    log_options = ("--format=%x01%cI %s", "-p", "-U0", "--no-renames", "--no-ext-diff", "--no-textconv")
+    output = git.run("log", *log_options, "--no-prefix", commit, "--", "knowledge", timeout=600)
+    is_rebuild, committed_at, path = False, datetime.min.replace(tzinfo=UTC), ""
+    for line in output.decode("utf-8", "surrogateescape").split("\n"):
+        if line.startswith("\x01"):
+            timestamp, _, subject = line[1:].partition(" ")
+            is_rebuild, committed_at = REBUILD_SUBJECT in subject, datetime.fromisoformat(timestamp)
+        elif line.startswith("--- "):
+            path = line[4:].rstrip("\t")
+        elif line.startswith("-") and not is_rebuild and comment.is_generated(line[1:]):
+            text, mark = comment.read(line[1:])
+            assert mark is not None
+            yield LearnedLine(path, text, mark, until=committed_at)
 
 
 class RemovedLines:

@@ -20,8 +20,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, get_args
 
 from tacit.config import Policy
-from tacit.learn.model import TRUSTS
 from tacit.markdown import notes
+from tacit.markdown.comment import TRUSTS
 from tacit.markdown.yaml_values import format_entry
 from tacit.review.model import Draft, DraftForm
 from tacit.text.lines import scan

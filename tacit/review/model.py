@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tacit.config import Policy
-from tacit.learn.model import Trust
+from tacit.markdown.comment import Trust
 
 DraftForm: TypeAlias = Literal["lines", "text", "move"]
 DecisionKind: TypeAlias = Literal["proposed", "approved", "rejected", "edited", "rebased"]

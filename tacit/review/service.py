@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tacit.clock import Clock
-from tacit.condense.prune import RemovedEntry, append_archived, archive_page_path, removed_entries
 from tacit.config import Config
 from tacit.errors import DraftRefused, UsageError
 from tacit.git.committer import Committer
@@ -23,16 +22,23 @@ from tacit.git.index import require_checked_out
 from tacit.git.repository import Git
 from tacit.home import files
 from tacit.home.conflicts import NoteTree
-from tacit.home.layout import NOTE_FOLDERS, REVIEWED, Home
+from tacit.home.layout import MEMORY, NOTE_FOLDERS, REVIEWED, Home
 from tacit.home.note_store import read_note
 from tacit.home.paths import path_problem
-from tacit.learn.note_lines import MEMORY, NoteLine, add_lines
 from tacit.markdown import notes
 from tacit.markdown.items import update_dates
+from tacit.markdown.note_page import NoteLine
+from tacit.review.entries import (
+    add_lines,
+    append_archived,
+    archive_page_path,
+    copy_head,
+    rebase_entries,
+    removed_entries,
+)
 from tacit.review.format import Addition, UnreadableDraft, parse_draft, read_additions
 from tacit.review.model import Draft
 from tacit.review.policies import find_policy
-from tacit.review.rebase import copy_head, rebase_entries
 from tacit.review.store import ReviewQueue
 from tacit.text.words import fold
 
@@ -81,14 +87,11 @@ class NoteEditor:
             elif change.old is not None:
                 tree.remove(change.path, files.digest(change.old))
 
-    def archive_removed(self, edit: NoteEdit, reason: str) -> list[NoteEdit]:
+    def archive_removed(self, edit: NoteEdit) -> list[NoteEdit]:
         """Archive the entries that leave MEMORY.md, even if the draft was edited."""
         if edit.path != MEMORY or edit.old is None or edit.new is None:
             return []
-        removed = [
-            RemovedEntry(item, reason)
-            for item in removed_entries(notes.decode(edit.old), notes.decode(edit.new))
-        ]
+        removed = removed_entries(notes.decode(edit.old), notes.decode(edit.new))
         if not removed:
             return []
         page = archive_page_path(self._clock.local_now())
@@ -237,7 +240,7 @@ class ReviewService:
             raise DraftRefused(f"{draft.target}: {_STALE} Try: {todo}")
         if draft.form == "text":
             new = NoteEdit(draft.target, current, notes.encode(draft.body))
-            return [*self._editor.archive_removed(new, draft.reason), new]
+            return [*self._editor.archive_removed(new), new]
         occupant = read_note(self._home, self._note_path(draft.to))
         if occupant not in (None, current):
             raise DraftRefused(

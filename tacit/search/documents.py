@@ -15,14 +15,13 @@ from itertools import takewhile
 from tacit.diagnostics import Problem
 from tacit.home import workspace_files
 from tacit.home.categories import category_of, folder_of
-from tacit.markdown import notes
+from tacit.markdown import comment, notes
 from tacit.markdown.chunker import MAX_CHUNK_CHARS, TextChunk, iterate_chunks, split_message
 from tacit.markdown.frontmatter import parse_names
 from tacit.markdown.links import find_links, list_link_names
 from tacit.markdown.model import Note
 from tacit.privacy import strip_injected
 from tacit.privacy.audience import Audience, read_agents, read_audience
-from tacit.provenance import comment
 from tacit.search.model import Chunk, Document
 from tacit.search.weights import (
     EXTRA_HEADING_CHARS,

@@ -25,8 +25,6 @@ from tacit.home.layout import Home
 from tacit.home.listing import INDEXED, Stamp, make_stamp, stat_listed, walk_indexed
 from tacit.home.workspace_files import is_workspace_path
 from tacit.home.workspaces import Workspaces
-from tacit.provenance import purged as purges
-from tacit.provenance.purged import PurgedRecords
 from tacit.search import calibration
 from tacit.search.fallback import fallback_search
 from tacit.search.hybrid import Engine, find
@@ -45,6 +43,8 @@ from tacit.search.open_index import open_index, open_memory_index, quarantine_in
 from tacit.search.ripgrep import find_files_with
 from tacit.search.sqlite.index import SqliteIndex
 from tacit.search.updater import UpdateReport, embed_chunks, update_index
+from tacit.transcripts import purged as purges
+from tacit.transcripts.purged import PurgedRecords
 
 _Result = TypeVar("_Result")
 

@@ -7,7 +7,6 @@ from datetime import datetime
 
 from tacit.embeddings.protocol import EmbedderError
 from tacit.home.listing import Stamp
-from tacit.provenance.purged import PurgedRecords
 from tacit.search import calibration
 from tacit.search.hybrid import Engine, find
 from tacit.search.index import ChunkLocation, StoredChunk
@@ -15,6 +14,7 @@ from tacit.search.model import EVERYTHING, Found, Scope
 from tacit.search.models import SearchModels
 from tacit.search.open_index import open_memory_index
 from tacit.search.updater import embed_chunks, update_index
+from tacit.transcripts.purged import PurgedRecords
 
 
 class Snapshot:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tacit as product
-from tacit.provenance import comment
+from tacit.markdown import comment
 from tests.conftest import GitLog, Tacit
 
 NOTE = "knowledge/reference/glazes.md"

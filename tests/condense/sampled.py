@@ -9,7 +9,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from tacit import sample
-from tacit.learn.model import Heard, Said, Trust
+from tacit.markdown.comment import Trust
+from tacit.transcripts.attribution import AttributedTranscript, Utterance
 
 VIENNA = ZoneInfo("Europe/Vienna")
 NOW = datetime(2026, 11, 1, 23, 5, tzinfo=VIENNA)
@@ -22,16 +23,16 @@ def notes() -> Mapping[str, str]:
 
 
 @cache
-def heards() -> tuple[Heard, ...]:
+def heards() -> tuple[AttributedTranscript, ...]:
     """The 25 conversations; the owner's agent talks to the owner in all but those with Deniz."""
     return tuple(_heard(one) for one in sample.conversations())
 
 
-def _heard(one: sample.Conversation) -> Heard:
+def _heard(one: sample.Conversation) -> AttributedTranscript:
     day = one.started.date().isoformat()
     whose: Trust = "other" if one.slug in ("deniz-staging", "deniz-asks") else "owner"
     said = tuple(
-        Said(
+        Utterance(
             number,
             "agent" if turn.role == "agent" else "user",
             turn.text,
@@ -43,17 +44,17 @@ def _heard(one: sample.Conversation) -> Heard:
         if turn.kind == "message" and turn.role != "system"
     )
     path = f"raw/conversations/{day.replace('-', '/')}/{one.started:%H%M}-{one.session_id}-{one.slug}.md"
-    return Heard(path, one.session_id, one.session_key, one.agent, day, one.slug, said)
+    return AttributedTranscript(path, one.session_id, one.session_key, one.agent, day, one.slug, said)
 
 
-def heard(*said: tuple[Trust, str], name: str = "a", day: str = "2026-11-17") -> Heard:
+def heard(*said: tuple[Trust, str], name: str = "a", day: str = "2026-11-17") -> AttributedTranscript:
     """A conversation of these turns."""
     turns = tuple(
-        Said(number, "agent" if trust == "agent" else "user", text, trust=trust)
+        Utterance(number, "agent" if trust == "agent" else "user", text, trust=trust)
         for number, (trust, text) in enumerate(said, 1)
     )
     path = f"raw/conversations/{day.replace('-', '/')}/0900-ses_{name}-talk.md"
-    return Heard(path, f"ses_{name}", "agent:main:main", "main", day, "talk", turns)
+    return AttributedTranscript(path, f"ses_{name}", "agent:main:main", "main", day, "talk", turns)
 
 
 class Model:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tacit.condense.day import LABEL, MAX_LINES, add_summary, daily_summary, journal_path
-from tacit.learn.model import Heard, Trust
 from tacit.llm.chat import ChatError
-from tacit.markdown import notes
+from tacit.markdown import comment, notes
+from tacit.markdown.comment import Trust
 from tacit.markdown.items import read_items
-from tacit.provenance import comment
+from tacit.transcripts.attribution import AttributedTranscript
 from tests.condense import sampled
 from tests.condense.sampled import Model, heard
 
@@ -23,7 +23,7 @@ DECIDED = "We decided to fire the blue glaze at 1215 degrees."
 LEARNED = "Lesson learned: never pack wet bowls into paper."
 
 
-def summed_up(page: str | None, *heards: Heard, day: str = DAY) -> str:
+def summed_up(page: str | None, *heards: AttributedTranscript, day: str = DAY) -> str:
     found = daily_summary(day, heards, page)
     return add_summary(page, day, found.changes, found.sessions) or ""
 

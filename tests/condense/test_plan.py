@@ -10,8 +10,8 @@ from tacit.condense.calendar import Period, find_due
 from tacit.condense.day import add_summary, journal_path
 from tacit.condense.plan import CondensePlan, PlanInput, plan
 from tacit.config.schema import LifecycleSettings, ReviewSettings
-from tacit.learn.model import Heard
-from tacit.learn.note_lines import line_count
+from tacit.markdown.items import line_count
+from tacit.transcripts.attribution import AttributedTranscript
 from tests.condense import sampled
 from tests.condense.sampled import MEMORY, NOW, VIENNA, heard
 
@@ -27,7 +27,7 @@ def home(files: Mapping[str, str], **more: Any) -> PlanInput:
 
 def planned(
     files: Mapping[str, str],
-    heards: Sequence[Heard],
+    heards: Sequence[AttributedTranscript],
     periods: Sequence[Period],
     *,
     lifecycle: LifecycleSettings | None = None,

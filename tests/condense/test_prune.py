@@ -10,15 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.condense.prune import PruneResult, archive_page_path, prune_memory, removed_entries
+from tacit.condense.prune import PruneResult, prune_memory
 from tacit.condense.rewrite_checks import validate_rewrite
 from tacit.condense.week import weekly_rollup
-from tacit.learn.model import Trust
-from tacit.learn.note_lines import line_count
 from tacit.llm.chat import ChatError
-from tacit.markdown import notes
-from tacit.markdown.items import read_items
-from tacit.provenance import comment
+from tacit.markdown import comment, notes
+from tacit.markdown.comment import Trust
+from tacit.markdown.items import line_count, read_items
+from tacit.review.entries import archive_page_path, removed_entries
 from tests.condense import sampled
 from tests.condense.sampled import MEMORY, Model
 

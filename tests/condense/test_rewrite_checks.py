@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tacit.condense.rewrite_checks import validate_rewrite
-from tacit.provenance import comment
+from tacit.markdown import comment
 from tests.condense import sampled
 from tests.condense.sampled import MEMORY
 

@@ -9,12 +9,10 @@ import pytest
 
 from tacit.condense.rewrite_checks import validate_rewrite
 from tacit.condense.week import WeeklyRollup, weekly_rollup
-from tacit.learn.model import Trust
-from tacit.learn.note_lines import line_count
 from tacit.llm.chat import ChatError
-from tacit.markdown import notes
-from tacit.markdown.items import read_items
-from tacit.provenance import comment
+from tacit.markdown import comment, notes
+from tacit.markdown.comment import Trust
+from tacit.markdown.items import line_count, read_items
 from tests.condense import sampled
 from tests.condense.sampled import MEMORY, NOW, Model
 

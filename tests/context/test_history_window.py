@@ -19,19 +19,19 @@ from tacit.context.history_window import (
     turn_digest,
     turns_after,
 )
-from tacit.learn.model import Said
 from tacit.text.tokens import count
+from tacit.transcripts.attribution import Utterance
 from tacit.transcripts.model import Attachment, KnowledgeChange, Message, ToolCall
 from tests.hostile import hostile
 
 AT = datetime(2026, 2, 16, 18, 45, tzinfo=UTC)
 
 
-def said(number: int, text: str, role: str = "user", speaker: str = "") -> Said:
-    return Said(number, role, text, speaker)  # type: ignore[arg-type]
+def said(number: int, text: str, role: str = "user", speaker: str = "") -> Utterance:
+    return Utterance(number, role, text, speaker)  # type: ignore[arg-type]
 
 
-def talk(turns: int, text: str = "We looked at kiln number {} and at its curve.") -> list[Said]:
+def talk(turns: int, text: str = "We looked at kiln number {} and at its curve.") -> list[Utterance]:
     return [said(i, text.format(i), "user" if i % 2 else "agent") for i in range(1, turns + 1)]
 
 
@@ -49,7 +49,7 @@ def test_our_own_turns_are_taken_with_number_time_and_speaker() -> None:
         KnowledgeChange(5, AT, "updated", "knowledge/a.md", "a new price"),
         Attachment(6, AT, "user", "attachments/a.png"),
     ]
-    assert normalize_history(turns)[0] == Said(3, "user", "Guten Abend", "Ana", AT)
+    assert normalize_history(turns)[0] == Utterance(3, "user", "Guten Abend", "Ana", AT)
     assert [turn.number for turn in normalize_history(turns)] == [3, 4, 5, 6]
     assert rendered(turns) == [
         "Ana: Guten Abend",
@@ -165,7 +165,7 @@ anything = st.recursive(
 @given(anything)
 def test_any_history_is_taken_and_rendered_without_raising(history: object) -> None:
     for turn in normalize_history(history):
-        assert isinstance(turn, Said)
+        assert isinstance(turn, Utterance)
         assert isinstance(format_turn(turn), HistoryLine)
     assert fill_window(normalize_history(history), 100, count).tokens <= 100
 
@@ -283,7 +283,7 @@ def test_no_room_keeps_nothing_and_no_history_is_empty() -> None:
 
 
 turn = st.builds(
-    Said,
+    Utterance,
     st.integers(1, 99),
     st.sampled_from(["user", "agent", "system", "tool"]),
     st.one_of(hostile, hostile.map(lambda text: text * 40), st.text(max_size=300)),
@@ -298,7 +298,7 @@ def jumpy(text: str) -> int:
 
 
 @given(histories, st.integers(0, 400), st.sampled_from([count, jumpy]))
-def test_whatever_was_said_the_window_holds(history: list[Said], allowed: int, counter: object) -> None:
+def test_whatever_was_said_the_window_holds(history: list[Utterance], allowed: int, counter: object) -> None:
     assert callable(counter)
     found = fill_window(history, allowed, counter)
     assert found.tokens == (counter(found.text) if found.kept else 0)
@@ -319,7 +319,7 @@ def test_whatever_was_said_the_window_holds(history: list[Said], allowed: int, c
 
 
 @given(histories, st.integers(20, 400))
-def test_whole_lines_are_the_turns_as_they_are_folded(history: list[Said], allowed: int) -> None:
+def test_whole_lines_are_the_turns_as_they_are_folded(history: list[Utterance], allowed: int) -> None:
     for line in fill_window(history, allowed, count).kept:
         assert line.shortened or line == format_turn(line.turn)
 

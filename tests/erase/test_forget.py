@@ -31,7 +31,8 @@ from tacit.git.repair import list_ref_locks
 from tacit.home import files
 from tacit.home.layout import Home
 from tacit.learn import window_proposals
-from tacit.learn.model import CHANGE_KINDS, TRUSTS, Change, ChangeSet, Source
+from tacit.learn.model import CHANGE_KINDS, Change, ChangeSet, Source
+from tacit.markdown.comment import TRUSTS
 from tacit.memory import Memory
 from tacit.topics.decision_log import GateLog
 from tacit.topics.model import TopicDecision

@@ -18,7 +18,7 @@ from tacit.git.objects import store_unreferenced_blob
 from tacit.home.doctor import run_checks
 from tacit.home.layout import PURGED
 from tacit.memory import Memory
-from tacit.provenance.purged import record_purge
+from tacit.transcripts.purged import record_purge
 
 SOUL = "knowledge/identity/SOUL.md"
 MEMORY = "knowledge/memory/MEMORY.md"

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from tacit.learn.extractors.extractor import Extractor
-from tacit.learn.model import Change, Heard, Known, Said, SaidBy, Trust
+from tacit.learn.model import Change, Known
 from tacit.learn.pipeline import learn
+from tacit.markdown.comment import Trust
+from tacit.transcripts.attribution import AttributedTranscript, SpeakerRole, Utterance
 
 AT = datetime(2026, 2, 16, 18, 45, tzinfo=UTC)
 TRANSCRIPT = "raw/conversations/2026/02/16/1845-ses_1-glaze.md"
@@ -19,27 +21,29 @@ KNOWN = Known(
 
 
 def said(
-    text: str, role: SaidBy = "user", number: int = 1, trust: Trust | None = None, speaker: str = ""
-) -> Said:
+    text: str, role: SpeakerRole = "user", number: int = 1, trust: Trust | None = None, speaker: str = ""
+) -> Utterance:
     usual: Trust = "owner" if role == "user" else "agent" if role == "agent" else "tool"
-    return Said(number, role, text, speaker, AT + timedelta(minutes=number), trust or usual)
+    return Utterance(number, role, text, speaker, AT + timedelta(minutes=number), trust or usual)
 
 
-def talk(*turns: Said | str) -> Heard:
+def talk(*turns: Utterance | str) -> AttributedTranscript:
     """Strings are the owner's, one turn each."""
     numbered = [
         said(one, number=number) if isinstance(one, str) else one for number, one in enumerate(turns, 1)
     ]
-    return Heard(TRANSCRIPT, "ses_1", "agent:main:main", "main", "2026-02-16", "Glaze", tuple(numbered))
+    return AttributedTranscript(
+        TRANSCRIPT, "ses_1", "agent:main:main", "main", "2026-02-16", "Glaze", tuple(numbered)
+    )
 
 
-def found(extractor: Extractor, *turns: Said | str, known: Known = KNOWN) -> list[Change]:
+def found(extractor: Extractor, *turns: Utterance | str, known: Known = KNOWN) -> list[Change]:
     learned = learn(talk(*turns), known, [extractor], None)
     assert not learned.failed
     return list(learned.changes)
 
 
-def texts(extractor: Extractor, *turns: Said | str, known: Known = KNOWN) -> list[str]:
+def texts(extractor: Extractor, *turns: Utterance | str, known: Known = KNOWN) -> list[str]:
     return [change.text for change in found(extractor, *turns, known=known)]
 
 

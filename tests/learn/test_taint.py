@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tacit.config import Config
-from tacit.learn.model import Heard, Said, Trust
 from tacit.learn.taint import assess_trust, attribute_turns, drop_echoes, find_derived, tool_trust
+from tacit.markdown.comment import Trust
+from tacit.transcripts.attribution import AttributedTranscript, Utterance
 from tacit.transcripts.model import Attachment, KnowledgeChange, Message, ToolCall, Transcript, Turn
 
 START = datetime(2026, 3, 4, 9, 0, tzinfo=UTC)
@@ -186,8 +187,8 @@ NOTE = (
 )
 
 
-def said(role: str, text: str) -> Heard:
-    return Heard("p", "s", "k", "main", "2026-03-04", "t", (Said(1, role, text),))  # type: ignore[arg-type]
+def said(role: str, text: str) -> AttributedTranscript:
+    return AttributedTranscript("p", "s", "k", "main", "2026-03-04", "t", (Utterance(1, role, text),))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

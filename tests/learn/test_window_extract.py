@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.learn.model import Change, ChangeSet, Said
+from tacit.learn.model import Change, ChangeSet
 from tacit.learn.window_extract import extract, find_statements
 from tacit.text.sentences import MAX_SENTENCE_CHARS, split_sentences
+from tacit.transcripts.attribution import Utterance
 from tests.hostile import hostile
 
 AT = datetime(2026, 2, 16, 18, 45, tzinfo=UTC)
@@ -404,16 +405,18 @@ def test_agents_who_propose_have_decided_nothing() -> None:
 # ---------------------------------------------------------------- the set of changes
 
 
-def said(text: str, role: str = "user", at: datetime | None = AT, number: int = 1, speaker: str = "") -> Said:
-    return Said(number, role, text, speaker, at)  # type: ignore[arg-type]
+def said(
+    text: str, role: str = "user", at: datetime | None = AT, number: int = 1, speaker: str = ""
+) -> Utterance:
+    return Utterance(number, role, text, speaker, at)  # type: ignore[arg-type]
 
 
-def made(*turns: Said, **given: object) -> ChangeSet | None:
+def made(*turns: Utterance, **given: object) -> ChangeSet | None:
     named = {"session_key": "agent:main:main", "session_id": "ses_1", "made_at": NOW, **given}
     return extract(turns, **named)  # type: ignore[arg-type]
 
 
-def changes(*turns: Said, **given: object) -> Sequence[Change]:
+def changes(*turns: Utterance, **given: object) -> Sequence[Change]:
     found = made(*turns, **given)
     return found.changes if found else ()
 

@@ -16,7 +16,7 @@ from tacit.errors import Busy
 from tacit.home import files
 from tacit.llm.chat import ChatError, NotAsked
 from tacit.llm.structured import BadAnswer
-from tacit.provenance import comment
+from tacit.markdown import comment
 from tests.conftest import GitLog
 from tests.maintenance.life import GROUP, MEMORY, Life, answering
 

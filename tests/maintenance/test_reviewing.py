@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tacit.errors import DraftRefused, TacitError, UsageError
-from tacit.learn.note_lines import line_count
+from tacit.markdown.items import line_count
 from tacit.review.model import Draft
 from tests.conftest import GitLog
 from tests.maintenance.life import GROUP, MEMORY, Life, archived_text, killed_at

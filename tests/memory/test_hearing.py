@@ -8,11 +8,11 @@ import pytest
 
 from tacit.app import WORKER_VARIABLE
 from tacit.home.layout import CONFIG
-from tacit.learn.model import Trust
+from tacit.markdown import comment
+from tacit.markdown.comment import Trust
 from tacit.memory import Memory
-from tacit.provenance import comment
-from tacit.provenance import purged as purging
 from tacit.sessions.registry import SessionRef, SessionRegistry
+from tacit.transcripts import purged as purging
 from tests.memory.homes import CRON, GROUP, NOW, OWNER, OWNER_DM, STRANGER, SUBAGENT, UNKNOWN, opened, write
 
 GLAZE = "The glaze of the blue bowls is called Reif 3b."

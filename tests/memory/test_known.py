@@ -10,9 +10,9 @@ import pytest
 from tacit.errors import UsageError
 from tacit.learn import window_proposals
 from tacit.learn.model import Change, ChangeSet, Source
+from tacit.markdown import comment
 from tacit.memory import Memory
-from tacit.provenance import comment
-from tacit.provenance import purged as purging
+from tacit.transcripts import purged as purging
 from tests.memory.homes import opened
 
 NOTE = "knowledge/reference/glazes.md"

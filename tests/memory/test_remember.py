@@ -12,9 +12,9 @@ from tacit.errors import ReadOnly, UsageError
 from tacit.home.layout import CONFIG
 from tacit.learn import window_proposals
 from tacit.learn.remember import MAX_LINE_CHARS
+from tacit.markdown import comment
 from tacit.markdown.model import Remembered
 from tacit.memory import Memory
-from tacit.provenance import comment
 from tests.memory.homes import opened, write
 
 NOW = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)

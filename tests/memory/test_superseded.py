@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tacit.context.request import Request
-from tacit.learn.model import TRUSTS, Trust
+from tacit.markdown import comment
+from tacit.markdown.comment import TRUSTS, Trust
 from tacit.memory import Memory
-from tacit.provenance import comment
 from tests.memory.homes import NOW, OWNER, PATIENT, opened, settle, write
 from tests.search.sample_home import copy_of_sample
 

@@ -18,10 +18,10 @@ from tacit.context.budget import PromptCandidates, compute_slot_limits
 from tacit.context.delivery import context_file, daily_section
 from tacit.context.model import Block, Quote
 from tacit.context.rendering import SYSTEM_TEXT, assemble
-from tacit.learn.model import Said
 from tacit.privacy.strip_injected import find_injected_sections, remove_injected, remove_sections
 from tacit.search.documents import read_document
 from tacit.text import tokens
+from tacit.transcripts.attribution import Utterance
 from tests.hostile import SHAPES
 
 WORD = "OURWORD"
@@ -49,7 +49,7 @@ def prompt(message: str = "", *, full: bool = True) -> str:
     )
     soul = Block("identity", "identity:SOUL.md", "knowledge/identity/SOUL.md", "# Soul\n\nMoss. OURWORD", "")
     core = Block("memory", "memory", "knowledge/memory/MEMORY.md", "- core OURWORD", "", path="m.md")
-    history = (Said(1, "user", "before OURWORD"), Said(2, "agent", "yes OURWORD"))
+    history = (Utterance(1, "user", "before OURWORD"), Utterance(2, "agent", "yes OURWORD"))
     wanted = PromptCandidates(
         message, SYSTEM_TEXT, (soul, core) if full else (), (topic,), (found,), history if full else ()
     )  # fmt: skip

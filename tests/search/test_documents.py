@@ -11,10 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tacit.home.categories import CATEGORIES, category_of
+from tacit.markdown import comment
 from tacit.markdown.chunker import MAX_CHUNK_CHARS
 from tacit.markdown.notes import decode, split
 from tacit.privacy.audience import AUDIENCES
-from tacit.provenance import comment
 from tacit.search.documents import embedded_text, read_document
 from tacit.search.model import Chunk, Document
 from tacit.transcripts import format as transcripts

@@ -14,7 +14,7 @@ import tacit as product
 from tacit.context.request import Request
 from tacit.home.layout import PURGED, Home
 from tacit.home.listing import INDEXED
-from tacit.provenance.comment import source_name
+from tacit.markdown.comment import source_name
 from tacit.search.index import IndexUnavailable
 from tacit.search.models import SearchModels
 from tacit.search.searcher import Searcher

@@ -17,13 +17,12 @@ from tacit.context.request import sanitize
 from tacit.context.shorten import excerpt_around, shorten, shorten_middle
 from tacit.learn.patterns import classify_sentence, find_cues
 from tacit.learn.window_extract import find_statements
-from tacit.markdown import links
+from tacit.markdown import comment, links
 from tacit.markdown.chunker import split_chunks, split_message
 from tacit.markdown.sections import split_sections
 from tacit.markdown.strip import strip_note
 from tacit.memory import Memory
 from tacit.privacy import delimiters, redaction, strip_injected
-from tacit.provenance import comment
 from tacit.search.documents import read_document
 from tacit.search.query import parse_query
 from tacit.search.query_filter import filter_query

@@ -24,16 +24,18 @@ from tacit.home.files import Tree, digest
 from tacit.home.note_store import read_note
 from tacit.home.paths import is_identity, name_key, path_problem
 from tacit.learn import window_proposals
-from tacit.learn.audience_guard import is_shared, redirect_changes
 from tacit.learn.extractors.extractor import Extractor
-from tacit.learn.model import Change, Heard, Known, Said, Source
-from tacit.learn.note_lines import NoteLine, add_lines, apply_changes
+from tacit.learn.model import Change, Known, Source
+from tacit.learn.note_changes import apply_changes, is_shared, redirect_changes
 from tacit.learn.pipeline import learn
 from tacit.markdown import notes
+from tacit.markdown.note_page import NoteLine
 from tacit.memory import Memory
 from tacit.read_note import read
 from tacit.rebuild.store import open_rebuild
+from tacit.review.entries import add_lines
 from tacit.search.searcher import Searcher
+from tacit.transcripts.attribution import AttributedTranscript, Utterance
 from tests.client.serving import serving
 from tests.conftest import Tacit
 from tests.maintenance.life import GROUP, OWNER
@@ -452,8 +454,8 @@ def test_what_a_draft_takes_out_of_memory_is_archived_however_it_spells_its_targ
     ],
 )
 def test_an_extractor_cannot_name_a_note_in_a_way_that_hides_what_it_is(path: str) -> None:
-    said = Said(1, "user", "The glaze is Moss.", trust="owner")
-    heard = Heard("raw/conversations/x.md", "s", OWNER, "main", "2026-03-02", "t", (said,))
+    said = Utterance(1, "user", "The glaze is Moss.", trust="owner")
+    heard = AttributedTranscript("raw/conversations/x.md", "s", OWNER, "main", "2026-03-02", "t", (said,))
     change = Change(path, None, "The glaze is Moss.", "2026-03-02", "fact", Source(OWNER, 1, "user"), "owner")
 
     def found(path: str) -> int:

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from tacit.learn import window_proposals
-from tacit.learn.model import Change, Heard, Source, is_trusted
+from tacit.learn.model import Change, Source
 from tacit.learn.window_extract import extract
+from tacit.markdown.comment import is_trusted
 from tacit.memory import Memory
+from tacit.transcripts.attribution import AttributedTranscript
 from tests.memory.homes import GROUP, NOW, OWNER, STRANGER, opened
 from tests.security.poison import CRUDE, PLAIN, payloads
 
@@ -76,7 +78,7 @@ def memory(home: Path) -> Memory:
     return opened(home, lambda: NOW)
 
 
-def everything(heard: Heard) -> Iterator[Change]:
+def everything(heard: AttributedTranscript) -> Iterator[Change]:
     """The worst extractor there can be: every turn becomes knowledge."""
     for one in heard.said:
         source = Source(heard.session_key, one.number, one.role, one.speaker, transcript=heard.transcript)

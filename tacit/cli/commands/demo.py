@@ -30,10 +30,9 @@ from tacit.git.commit_message import short_name
 from tacit.home import files
 from tacit.home.layout import Home
 from tacit.learn.service import LearnResult
-from tacit.markdown import notes
+from tacit.markdown import comment, notes
 from tacit.markdown.yaml_values import format_entry
 from tacit.memory import Memory
-from tacit.provenance import comment
 from tacit.rebuild.comparison import NotesVersion, find_version, measure_size
 from tacit.rebuild.merge import merge_rebuild
 from tacit.rebuild.options import setup_from_options

@@ -16,8 +16,8 @@ from tacit.erase.erasure import Erasure
 from tacit.erase.plan import find_unfinished
 from tacit.erase.service import ErasureReport
 from tacit.errors import UsageError
+from tacit.home.generated_lines import GeneratedLine
 from tacit.memory import Memory
-from tacit.provenance.generated_lines import GeneratedLine
 from tacit.provenance.purge import Purge, carry_out, inspect
 from tacit.terminal import output
 from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument

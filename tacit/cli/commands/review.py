@@ -24,9 +24,8 @@ from tacit.app import open_home
 from tacit.cli.editor import edit_text
 from tacit.errors import TacitError
 from tacit.home.files import Tree
-from tacit.markdown import notes
+from tacit.markdown import comment, notes
 from tacit.memory import Memory
-from tacit.provenance import comment
 from tacit.review import service
 from tacit.review.model import Draft
 from tacit.terminal import output

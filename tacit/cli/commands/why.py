@@ -38,7 +38,7 @@ from tacit.errors import UsageError
 from tacit.home.conflicts import NoteTree
 from tacit.home.layout import Home, find_home
 from tacit.home.workspaces import Workspaces
-from tacit.provenance.model import SourceTurn, Trace
+from tacit.provenance.trace import SourceTurn, Trace
 from tacit.search.model import Scope
 from tacit.sessions.agents import find_excluded_agent, resolve_key
 from tacit.sessions.keys import SessionKind, classify

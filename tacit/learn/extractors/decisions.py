@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from itertools import islice, pairwise
 from typing import Any
 
-from tacit.learn.contradictions import index_words
 from tacit.learn.extractors.extractor import Extractor
 from tacit.learn.extractors.lines import (
     MEMORY,
@@ -28,10 +27,12 @@ from tacit.learn.extractors.lines import (
     turn_words,
 )
 from tacit.learn.mentions import NameIndex
-from tacit.learn.model import Change, Heard, Known, Said
+from tacit.learn.model import Change, Known
 from tacit.learn.patterns import is_hypothetical, is_question
 from tacit.text.sentences import MAX_SENTENCE_CHARS, is_informative, split_sentences
+from tacit.text.statements import index_words
 from tacit.text.stem import EVERYDAY_FORMS
+from tacit.transcripts.attribution import AttributedTranscript, Utterance
 
 _SECTION = "Key Decisions"
 _LABEL = re.compile(
@@ -67,9 +68,9 @@ _NUMBER = re.compile(r"[0-9][0-9.,:]*")
 _MIN_COMMON_WORDS = 2  # words, or one with a digit
 
 
-def by_rules(heard: Heard, known: Known) -> Iterator[Change]:
+def by_rules(heard: AttributedTranscript, known: Known) -> Iterator[Change]:
     names = NameIndex(known.projects)
-    previous: Said | None = None
+    previous: Utterance | None = None
     for turn in spoken_turns(heard):
         decided = [sentence for kind, sentence in turn_statements(turn) if kind == "decision"]
         decided += [sentence for sentence in _find_settled(turn, previous) if sentence not in decided]
@@ -81,7 +82,7 @@ def by_rules(heard: Heard, known: Known) -> Iterator[Change]:
             yield from make_change(heard, turn, text, _target_note(project), "decision", EXTRACTOR.label)
 
 
-def _find_settled(turn: Said, previous: Said | None) -> Iterator[str]:
+def _find_settled(turn: Utterance, previous: Utterance | None) -> Iterator[str]:
     """What a person says right after a word that settles the matter."""
     if turn.role != "user":
         return
@@ -116,7 +117,7 @@ def _repeats(sentence: str, offer: str) -> bool:
     return bool(numbers) or len(common) >= _MIN_COMMON_WORDS
 
 
-def _find_reasons(turn: Said) -> dict[str, str]:
+def _find_reasons(turn: Utterance) -> dict[str, str]:
     """Sentences with the reason that follows them."""
     all_sentences = list(turn_sentences(turn))
     return {
@@ -136,7 +137,9 @@ def _target_note(project: str | None) -> tuple[str, str]:
     return (f"knowledge/projects/{project}/context.md" if project else MEMORY), _SECTION
 
 
-def by_model(item: Mapping[str, Any], heard: Heard, said: tuple[Said, ...], known: Known) -> Iterator[Change]:
+def by_model(
+    item: Mapping[str, Any], heard: AttributedTranscript, said: tuple[Utterance, ...], known: Known
+) -> Iterator[Change]:
     answer = parse_answer(item, said)
     if answer:
         turn, text, trust = answer

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from tacit.learn.model import Change, Heard, Known, Said
+from tacit.learn.model import Change, Known
+from tacit.transcripts.attribution import AttributedTranscript, Utterance
 
 
 class Extractor(NamedTuple):
@@ -17,10 +18,12 @@ class Extractor(NamedTuple):
 
     name: str  # also its category, which selects the review policy for its lines
     version: int  # a new number means that the same conversation gives different lines
-    by_rules: Callable[[Heard, Known], Iterable[Change]]
+    by_rules: Callable[[AttributedTranscript, Known], Iterable[Change]]
     prompt: str  # for the model: what to look for
     schema: Mapping[str, Any]  # JSON schema of one item; the answer is {"items": [...]}
-    by_model: Callable[[Mapping[str, Any], Heard, tuple[Said, ...], Known], Iterable[Change]]
+    by_model: Callable[
+        [Mapping[str, Any], AttributedTranscript, tuple[Utterance, ...], Known], Iterable[Change]
+    ]
 
     @property
     def label(self) -> str:

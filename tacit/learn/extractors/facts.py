@@ -27,9 +27,10 @@ from tacit.learn.extractors.lines import (
 )
 from tacit.learn.extractors.lists import MessageList, MessageTable, find_lists, find_tables
 from tacit.learn.mentions import NameIndex
-from tacit.learn.model import Change, Heard, Known, Said
+from tacit.learn.model import Change, Known
 from tacit.learn.patterns import is_hypothetical, is_planned_or_negated, is_question
 from tacit.text.sentences import is_informative
+from tacit.transcripts.attribution import AttributedTranscript, Utterance
 
 _MAX_SUBJECT_WORDS = 10  # words
 _MAX_CELL_CHARS = 60  # characters
@@ -149,7 +150,7 @@ class _Fact(NamedTuple):
     about: str  # the text in which a project name is searched
 
 
-def by_rules(heard: Heard, known: Known) -> Iterator[Change]:
+def by_rules(heard: AttributedTranscript, known: Known) -> Iterator[Change]:
     names = NameIndex(known.projects)
     for turn in spoken_turns(heard):
         for fact in (*_sentence_facts(turn), *_table_facts(turn), *_list_facts(turn)):
@@ -170,7 +171,7 @@ def _value_kind(text: str) -> str | None:
 # Sentences
 
 
-def _sentence_facts(turn: Said) -> Iterator[_Fact]:
+def _sentence_facts(turn: Utterance) -> Iterator[_Fact]:
     covered = {
         sentence for _, sentence in turn_statements(turn)
     }  # decisions, lessons and events have their own extractors
@@ -260,7 +261,7 @@ def _last_value_end(sentence: str, start: int) -> int:
 # Tables and lists
 
 
-def _table_facts(turn: Said) -> Iterator[_Fact]:
+def _table_facts(turn: Utterance) -> Iterator[_Fact]:
     for table in find_tables(turn_words(turn)):
         yield from _row_facts(table)
 
@@ -288,7 +289,7 @@ def _strip_markup(cell: str) -> str:
     return cell.strip("*_` ")
 
 
-def _list_facts(turn: Said) -> Iterator[_Fact]:
+def _list_facts(turn: Utterance) -> Iterator[_Fact]:
     for listing in find_lists(turn_words(turn)):
         yield from _item_facts(listing)
 
@@ -309,7 +310,9 @@ def _item_facts(listing: MessageList) -> Iterator[_Fact]:
             yield _Fact(f"{_strip_markup(title)}: {_strip_markup(item)}", title)
 
 
-def by_model(item: Mapping[str, Any], heard: Heard, said: tuple[Said, ...], known: Known) -> Iterator[Change]:
+def by_model(
+    item: Mapping[str, Any], heard: AttributedTranscript, said: tuple[Utterance, ...], known: Known
+) -> Iterator[Change]:
     answer = parse_answer(item, said)
     if answer:
         turn, text, trust = answer

@@ -22,13 +22,14 @@ from tacit.learn.extractors.lines import (
     turn_words,
 )
 from tacit.learn.mentions import NameIndex
-from tacit.learn.model import Change, Heard, Known, Said
+from tacit.learn.model import Change, Known
+from tacit.transcripts.attribution import AttributedTranscript, Utterance
 
 _GENERAL_TOPIC = "general"
 _MAX_TOPIC_CHARS = 40
 
 
-def by_rules(heard: Heard, known: Known) -> Iterator[Change]:
+def by_rules(heard: AttributedTranscript, known: Known) -> Iterator[Change]:
     names = NameIndex(known.projects)
     for turn in spoken_turns(heard):
         for kind, sentence in turn_statements(turn):
@@ -39,11 +40,13 @@ def by_rules(heard: Heard, known: Known) -> Iterator[Change]:
                 )
 
 
-def _target_note(heard: Heard, turn: Said, topic: str) -> tuple[str, str]:
+def _target_note(heard: AttributedTranscript, turn: Utterance, topic: str) -> tuple[str, str]:
     return f"knowledge/journal/{turn_day(turn, heard)}.md", topic
 
 
-def by_model(item: Mapping[str, Any], heard: Heard, said: tuple[Said, ...], known: Known) -> Iterator[Change]:
+def by_model(
+    item: Mapping[str, Any], heard: AttributedTranscript, said: tuple[Utterance, ...], known: Known
+) -> Iterator[Change]:
     answer = parse_answer(item, said)
     if answer:
         turn, text, trust = answer

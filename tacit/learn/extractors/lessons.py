@@ -21,7 +21,8 @@ from tacit.learn.extractors.lines import (
     turn_words,
 )
 from tacit.learn.extractors.lists import find_lists
-from tacit.learn.model import Change, Heard, Known, Said
+from tacit.learn.model import Change, Known
+from tacit.transcripts.attribution import AttributedTranscript, Utterance
 
 _TARGET = (MEMORY, "Lessons Learned")
 _LABEL = re.compile(
@@ -36,7 +37,7 @@ _LEARNED = re.compile(
 )
 
 
-def by_rules(heard: Heard, known: Known) -> Iterator[Change]:  # noqa: ARG001
+def by_rules(heard: AttributedTranscript, known: Known) -> Iterator[Change]:  # noqa: ARG001
     previous = ""
     for turn in spoken_turns(heard):
         learned = [sentence for kind, sentence in turn_statements(turn) if kind == "lesson"]
@@ -46,7 +47,7 @@ def by_rules(heard: Heard, known: Known) -> Iterator[Change]:  # noqa: ARG001
         previous = turn_words(turn)
 
 
-def _listed_lessons(turn: Said, previous: str) -> Iterator[str]:
+def _listed_lessons(turn: Utterance, previous: str) -> Iterator[str]:
     was_asked = _LEARNED.search(previous) is not None
     for listing in find_lists(turn_words(turn)):
         if was_asked or _LEARNED.search(listing.title):
@@ -55,8 +56,8 @@ def _listed_lessons(turn: Said, previous: str) -> Iterator[str]:
 
 def by_model(
     item: Mapping[str, Any],
-    heard: Heard,
-    said: tuple[Said, ...],
+    heard: AttributedTranscript,
+    said: tuple[Utterance, ...],
     known: Known,  # noqa: ARG001
 ) -> Iterator[Change]:
     answer = parse_answer(item, said)

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from tacit.condense.model_answers import is_grounded
-from tacit.learn.model import Change, ChangeKind, Heard, Said, Source, Trust, lowest
+from tacit.learn.model import Change, ChangeKind, Source
+from tacit.learn.model_answers import is_grounded
 from tacit.learn.patterns import StatementKind
 from tacit.learn.window_extract import find_statements
+from tacit.markdown import comment
+from tacit.markdown.comment import Trust, lowest
 from tacit.privacy.delimiters import to_one_line
-from tacit.provenance import comment
 from tacit.text.sentences import (
     MAX_SENTENCE_CHARS,
     is_informative,
@@ -24,6 +25,7 @@ from tacit.text.sentences import (
     shorten_sentence,
     split_sentences,
 )
+from tacit.transcripts.attribution import AttributedTranscript, Utterance
 from tacit.transcripts.format import make_slug
 
 MEMORY = "knowledge/memory/MEMORY.md"
@@ -64,14 +66,14 @@ _NO_NAME = frozenset({"con", "prn", "aux", "nul", "index", "session"})  # of a f
 # Reading
 
 
-def spoken_turns(heard: Heard) -> Iterator[Said]:
+def spoken_turns(heard: AttributedTranscript) -> Iterator[Utterance]:
     """The turns of people and the agent, without tools and the system."""
     for turn in heard.said[:_MAX_TURNS]:
         if turn.role in ("user", "agent"):
             yield turn
 
 
-def turn_words(said: Said) -> str:
+def turn_words(said: Utterance) -> str:
     """The text of a turn that the rules read."""
     return strip_quoted(said.text[:MAX_TURN_CHARS])
 
@@ -90,7 +92,7 @@ def strip_quoted(text: str) -> str:
     return text
 
 
-def turn_sentences(said: Said) -> Iterator[str]:
+def turn_sentences(said: Utterance) -> Iterator[str]:
     """The sentences that say enough to be considered."""
     return iter(_sentences(turn_words(said)))
 
@@ -100,7 +102,7 @@ def _sentences(text: str) -> tuple[str, ...]:
     return tuple(sentence for sentence in split_sentences(text) if is_informative(sentence))
 
 
-def turn_statements(said: Said) -> tuple[tuple[StatementKind, str], ...]:
+def turn_statements(said: Utterance) -> tuple[tuple[StatementKind, str], ...]:
     """Sentences that say they are decisions, lessons or events."""
     return find_statements(turn_words(said), by_agent=said.role == "agent")
 
@@ -130,13 +132,13 @@ def note_name(words: str) -> str:
     return f"{name}-note" if name in _NO_NAME else name
 
 
-def turn_day(said: Said, heard: Heard) -> str:
+def turn_day(said: Utterance, heard: AttributedTranscript) -> str:
     return said.at.date().isoformat() if said.at else heard.day
 
 
 def make_change(
-    heard: Heard,
-    said: Said,
+    heard: AttributedTranscript,
+    said: Utterance,
     text: str,
     to: tuple[str, str | None],
     kind: ChangeKind,
@@ -175,7 +177,7 @@ def item_schema(**more: str) -> Mapping[str, Any]:
     }
 
 
-def parse_answer(item: Mapping[str, Any], said: Sequence[Said]) -> tuple[Said, str, Trust] | None:
+def parse_answer(item: Mapping[str, Any], said: Sequence[Utterance]) -> tuple[Utterance, str, Trust] | None:
     """The turn that an item comes from, its text, and its trust: the lowest of all that the model was shown.
     None if there is no such turn, if the text is not a line, or if neither that turn nor its neighbors say
     it."""

@@ -25,9 +25,10 @@ from tacit.learn.extractors.lines import (
     turn_sentences,
 )
 from tacit.learn.mentions import NameIndex
-from tacit.learn.model import Change, Heard, Known, Said
+from tacit.learn.model import Change, Known
 from tacit.learn.patterns import is_hypothetical, is_question
 from tacit.text.words import fold
+from tacit.transcripts.attribution import AttributedTranscript, Utterance
 
 _SECTION = "Context"
 _MAX_NAME_WORDS = 3  # words
@@ -189,7 +190,7 @@ class _People:
         return [_Person(path, name) for name, path in self._mentions.all_in(sentence)]
 
 
-def by_rules(heard: Heard, known: Known) -> Iterator[Change]:
+def by_rules(heard: AttributedTranscript, known: Known) -> Iterator[Change]:
     people = _People(known)
     for turn in spoken_turns(heard):
         previous: _Person | None = None
@@ -264,18 +265,22 @@ def _starts_with_pronoun(sentence: str) -> bool:
     )
 
 
-def _find_speaker(turn: Said, people: _People) -> _Person | None:
+def _find_speaker(turn: Utterance, people: _People) -> _Person | None:
     """The speaker, unless it is the owner."""
     if turn.trust == "owner" or not turn.speaker or people.is_owner(turn.speaker):
         return None
     return people.add(turn.speaker)
 
 
-def _make_change(heard: Heard, turn: Said, person: _Person, text: str) -> Iterator[Change]:
+def _make_change(
+    heard: AttributedTranscript, turn: Utterance, person: _Person, text: str
+) -> Iterator[Change]:
     return make_change(heard, turn, text, (person.path, _SECTION), "person", EXTRACTOR.label)
 
 
-def by_model(item: Mapping[str, Any], heard: Heard, said: tuple[Said, ...], known: Known) -> Iterator[Change]:
+def by_model(
+    item: Mapping[str, Any], heard: AttributedTranscript, said: tuple[Utterance, ...], known: Known
+) -> Iterator[Change]:
     answer = parse_answer(item, said)
     name = text_field(item, "name")
     if answer is None or not 0 < len(name.split()) <= _MAX_NAME_WORDS + 1:

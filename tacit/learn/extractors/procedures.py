@@ -24,8 +24,9 @@ from tacit.learn.extractors.lines import (
     turn_words,
 )
 from tacit.learn.extractors.lists import find_lists
-from tacit.learn.model import Change, Heard, Known, Said
+from tacit.learn.model import Change, Known
 from tacit.learn.patterns import is_hypothetical, is_question
+from tacit.transcripts.attribution import AttributedTranscript, Utterance
 
 _SECTION = "Steps"
 _MAX_TITLE_WORDS = 8  # words
@@ -93,7 +94,7 @@ class _Procedure(NamedTuple):
     steps: tuple[str, ...]
 
 
-def by_rules(heard: Heard, known: Known) -> Iterator[Change]:  # noqa: ARG001
+def by_rules(heard: AttributedTranscript, known: Known) -> Iterator[Change]:  # noqa: ARG001
     turns = list(spoken_turns(heard))
     for index, turn in enumerate(turns):
         next_turn = turns[index + 1] if index + 1 < len(turns) else None
@@ -101,7 +102,7 @@ def by_rules(heard: Heard, known: Known) -> Iterator[Change]:  # noqa: ARG001
             yield from _make_changes(heard, turn, procedure)
 
 
-def _make_changes(heard: Heard, turn: Said, procedure: _Procedure) -> Iterator[Change]:
+def _make_changes(heard: AttributedTranscript, turn: Utterance, procedure: _Procedure) -> Iterator[Change]:
     name = note_name(procedure.title)
     steps = procedure.steps if name and len(procedure.steps) >= _MIN_STEPS else ()
     for step in steps:
@@ -110,7 +111,9 @@ def _make_changes(heard: Heard, turn: Said, procedure: _Procedure) -> Iterator[C
         )
 
 
-def _listed_procedures(turn: Said, next_turn: Said | None, heard: Heard) -> Iterator[_Procedure]:
+def _listed_procedures(
+    turn: Utterance, next_turn: Utterance | None, heard: AttributedTranscript
+) -> Iterator[_Procedure]:
     text = turn_words(turn)
     for listing in find_lists(text):
         title = _find_title(mask_sentence_quotes(listing.title), heard)
@@ -118,7 +121,7 @@ def _listed_procedures(turn: Said, next_turn: Said | None, heard: Heard) -> Iter
             yield _Procedure(title, listing.items)
 
 
-def _find_title(above: str, heard: Heard) -> str:
+def _find_title(above: str, heard: AttributedTranscript) -> str:
     """The name of the procedure, from the line above a list; empty if that line introduces none."""
     if not above or above.endswith("?") or _NO_PROCEDURE.search(above):
         return ""
@@ -136,7 +139,7 @@ def _shorten_title(words: str) -> str:
     return " ".join(words.strip(" .,:;–—").split()[:_MAX_TITLE_WORDS])
 
 
-def _is_confirmed(text: str, next_turn: Said | None) -> bool:
+def _is_confirmed(text: str, next_turn: Utterance | None) -> bool:
     """Whether a list by an agent counts."""
     agreed = (
         next_turn is not None and next_turn.role == "user" and _AGREED.match(next_turn.text[:200]) is not None
@@ -144,7 +147,7 @@ def _is_confirmed(text: str, next_turn: Said | None) -> bool:
     return agreed or _WRITTEN.search(text[:400]) is not None
 
 
-def _sentence_procedures(turn: Said) -> Iterator[_Procedure]:
+def _sentence_procedures(turn: Utterance) -> Iterator[_Procedure]:
     if turn.role != "user":
         return
     for sentence in turn_sentences(turn):
@@ -158,8 +161,8 @@ def _sentence_procedures(turn: Said) -> Iterator[_Procedure]:
 
 def by_model(
     item: Mapping[str, Any],
-    heard: Heard,
-    said: tuple[Said, ...],
+    heard: AttributedTranscript,
+    said: tuple[Utterance, ...],
     known: Known,  # noqa: ARG001
 ) -> Iterator[Change]:
     answer = parse_answer(item, said)

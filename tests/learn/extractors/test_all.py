@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tacit.learn.extractors.extractor import Extractor
 from tacit.learn.extractors.lines import clean_line
 from tacit.learn.extractors.registry import BUILT_IN
-from tacit.learn.note_lines import apply_changes
+from tacit.learn.note_changes import apply_changes
 from tacit.learn.pipeline import learn
-from tacit.provenance import comment
+from tacit.markdown import comment
 from tacit.text.sentences import MAX_SENTENCE_CHARS
 from tests.hostile import hostile
 from tests.learn.talk import KNOWN, said, talk, texts

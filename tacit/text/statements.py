@@ -1,28 +1,24 @@
-"""Decide whether two lines say the same, and whether a later one contradicts an earlier one.
+"""Whether two statements say the same, and whether a later one contradicts an earlier one.
 
-By words alone. Lines contradict each other if they name the same things and differ in something that has only
-one value (numbers, times, days), if the later one says that something changed and names everything that the
-earlier one does, or if one denies the other. One more word in front of the value makes it another thing: the
-large bowl is not the bowl, and staging is not production. Less certain cases are left to people: two lines
-that disagree do less harm than one that was superseded wrongly.
+Judged by words alone. Statements contradict each other if they name the same things and differ in something
+that has only one value (numbers, times, days), if the later one says that something changed and names
+everything that the earlier one does, or if one denies the other. One more word in front of the value makes it
+another thing: the large bowl is not the bowl, and staging is not production. Less certain cases are left to
+people: two lines that disagree do less harm than one that was superseded wrongly.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from tacit.learn.model import Change
-from tacit.provenance.comment import Provenance
 from tacit.text.stem import split_words, stem_token
 from tacit.text.words import fold
 
 MIN_SAME_SHARE = 0.85  # two lines say the same if they share at least this part of their words
 _MAX_NEW_WORDS = 3  # new words in the later line, if it says only "now" and not that something changed
 _MIN_COMMON_WORDS = 2  # values not counted
-_CONTRADICTING_KINDS = ("decision", "fact")
 
 _DAYS = frozenset({
     "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "montag", "dienstag",
@@ -58,17 +54,6 @@ _TIME = re.compile(r"\b[0-9]{1,2}:[0-9]{2}\b")
 _VALUE = re.compile(r"[^\s;:()]*[0-9][^\s;:()]*")
 
 
-class NoteEntry(NamedTuple):
-    """One bullet of a note."""
-
-    at: int  # line of the text, from 0
-    line: str
-    said: str  # without bullet, date and provenance comment
-    day: str
-    section: str
-    mark: Provenance | None
-
-
 class _Content(NamedTuple):
     words: frozenset[str]
     values: frozenset[str]
@@ -80,10 +65,10 @@ class _Content(NamedTuple):
     is_from: bool  # whether something comes from somewhere
 
 
-def says_the_same(one: str, other: str) -> bool:
-    if fold(one) == fold(other):
+def says_the_same(first: str, second: str) -> bool:
+    if fold(first) == fold(second):
         return True
-    left, right = _parse_content(one), _parse_content(other)
+    left, right = _parse_content(first), _parse_content(second)
     if left.values != right.values or not left.words or not right.words:
         return False
     if (left.is_denied, left.is_from) != (right.is_denied, right.is_from):
@@ -91,22 +76,9 @@ def says_the_same(one: str, other: str) -> bool:
     return _overlap(left.words, right.words) >= MIN_SAME_SHARE
 
 
-def find_contradicted(entries: Iterable[NoteEntry], change: Change) -> list[NoteEntry]:
-    """The entries that the change contradicts."""
-    if change.kind not in _CONTRADICTING_KINDS:
-        return []
-    new = _parse_content(change.text)
-    return [
-        entry
-        for entry in entries
-        if _is_comparable(entry, change)
-        and any(rule(_parse_content(entry.said), new, change.text) for rule in _RULES)
-    ]
-
-
-def _is_comparable(entry: NoteEntry, change: Change) -> bool:
-    is_same_section = change.section is None or fold(entry.section) == fold(change.section)
-    return is_same_section and bool(entry.day) and entry.day <= change.day
+def contradicts(new: str, old: str) -> bool:
+    """Whether the later statement contradicts the earlier one."""
+    return any(rule(_parse_content(old), _parse_content(new), new) for rule in _RULES)
 
 
 def _has_other_value(old: _Content, new: _Content, text: str) -> bool:

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tacit.learn.note_lines import MEMORY
-from tacit.review.rebase import rebase_entries
+from tacit.home.layout import MEMORY
+from tacit.review.entries import rebase_entries
 
 AT = datetime(2026, 3, 15, 9, tzinfo=UTC)
 BASE = """---

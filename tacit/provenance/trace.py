@@ -4,30 +4,76 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import islice
+from typing import Literal, TypeAlias
 
 from tacit.errors import StoreError, TacitError, UsageError
 from tacit.git.history import Commit, History
-from tacit.home import files
+from tacit.home import files, generated_lines
 from tacit.home.layout import CONVERSATIONS, Home
 from tacit.home.workspaces import Workspaces
 from tacit.learn import window_proposals
 from tacit.learn.attribution import SpeakerAttribution
 from tacit.learn.taint import attribute_turns
-from tacit.markdown import notes
-from tacit.provenance import comment, generated_lines
-from tacit.provenance.model import FirstCommit, SourceTurn, Trace, TraceKind
-from tacit.provenance.purged import load_purged
+from tacit.markdown import comment, notes
 from tacit.search.model import Hit
 from tacit.text.words import fold
 from tacit.transcripts import writer
+from tacit.transcripts.attribution import role_of, speaker_of, text_of
 from tacit.transcripts.model import Message, ToolCall, Transcript, Turn
+from tacit.transcripts.purged import load_purged
 
 _MAX_TRACES = 20
 _MAX_NEAREST = 3
 _MAX_BEFORE_CHARS = 160  # of the preceding turn
 _MAX_TEXT_CHARS = 2_000  # of the turn
+
+
+# generated: tacit wrote the line; edited: tacit wrote it and a person edited it; written: a person wrote it;
+# said: it is only in a conversation; drafted, proposed: it waits for review.
+TraceKind: TypeAlias = Literal["generated", "edited", "written", "said", "drafted", "proposed"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTurn:
+    """One source turn of a line. If the transcript is gone, only its path is known."""
+
+    transcript: str
+    number: int | None  # None: all of the conversation
+    role: str = ""
+    speaker: str = ""
+    at: datetime | None = None
+    text: str = ""
+    before: str = ""  # the preceding turn, shortened
+    state: Literal["", "gone", "purged"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstCommit:
+    """The commit that added something."""
+
+    commit: str
+    when: datetime
+    author: str
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One place where a text is found, and how it got there."""
+
+    path: str
+    line: int
+    text: str
+    how: TraceKind
+    is_nearest: bool = False  # the text itself was not found; this one is similar
+    is_superseded: bool = False
+    since: FirstCommit | None = None  # None: not committed
+    extractor: str = ""
+    trust: str = ""
+    words: tuple[SourceTurn, ...] = ()
 
 
 def _contains_exactly(wanted: str) -> Callable[[str], bool]:
@@ -153,7 +199,7 @@ class LineTracer:
         for path in files.Tree(self._home.root).files(CONVERSATIONS, generated_lines.ARCHIVED_CONVERSATIONS):
             transcript = writer.attempt_load(self._home, path)
             for turn in transcript.turns:
-                if holds(_text_of(turn)):
+                if holds(text_of(turn)):
                     yield self._trace_turn(transcript, turn)
 
     def _trace_turn(self, transcript: Transcript, turn: Turn) -> Trace:
@@ -163,7 +209,7 @@ class LineTracer:
         ).said
         trusts = (attributed.trust for attributed in turns if attributed.number == turn.number)
         source = comment.source_name(_original_path(transcript.path), turn.number)
-        first = _text_of(turn).strip().split("\n", 1)[0]
+        first = text_of(turn).strip().split("\n", 1)[0]
         words = (self._words_in(transcript, source),)
         since = None
         with suppress(TacitError, StopIteration):
@@ -189,13 +235,12 @@ class LineTracer:
         before, turn = _find_turn(transcript.turns, number)
         if turn is None:
             return words
-        role, speaker = _speaker_of(turn)
         return replace(
             words,
-            role=role,
-            speaker=speaker,
+            role=role_of(turn) if isinstance(turn, Message | ToolCall) else "",
+            speaker=speaker_of(turn),
             at=turn.at,
-            text=_text_of(turn)[:_MAX_TEXT_CHARS],
+            text=text_of(turn)[:_MAX_TEXT_CHARS],
             before=_shorten(before),
         )
 
@@ -242,19 +287,8 @@ def _find_turn(turns: Sequence[Turn], number: int | None) -> tuple[Turn | None, 
     return None, None
 
 
-def _speaker_of(turn: Turn) -> tuple[str, str]:
-    if isinstance(turn, ToolCall):
-        return "tool", turn.name
-    return (turn.role, turn.speaker or "") if isinstance(turn, Message) else ("", "")
-
-
-def _text_of(turn: Turn | None) -> str:
-    if isinstance(turn, ToolCall):
-        return f"{turn.summary} → {turn.result}" if turn.result else turn.summary
-    return turn.text if isinstance(turn, Message) else ""
-
-
 def _shorten(turn: Turn | None) -> str:
-    text = " ".join(_text_of(turn).split())
-    role = _speaker_of(turn)[0] if turn is not None else ""
-    return f"{role}: {text[:_MAX_BEFORE_CHARS]}{'…' if len(text) > _MAX_BEFORE_CHARS else ''}" if text else ""
+    text = " ".join(text_of(turn).split()) if turn is not None else ""
+    if turn is None or not text:
+        return ""
+    return f"{role_of(turn)}: {text[:_MAX_BEFORE_CHARS]}{'…' if len(text) > _MAX_BEFORE_CHARS else ''}"

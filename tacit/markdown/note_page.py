@@ -1,42 +1,26 @@
-"""Add lines to notes and remove them again.
+"""A note as its lines: add lines to a section, and remove lines that tacit wrote.
 
 What must stay true:
-- nothing is added twice: neither the same line from the same source, nor what the note already says;
 - nothing that a person wrote changes: lines are added at the end of their section, and only lines that tacit
   wrote and that are unedited since are removed or marked as superseded;
-- the same note and the same changes always give the same text.
+- the same note and the same lines always give the same text.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import date, datetime
 from typing import NamedTuple
 
-from tacit.git.hooks import count_lines
-from tacit.learn.contradictions import NoteEntry, find_contradicted, index_words, says_the_same
-from tacit.learn.model import Change, ChangeKind, Source, lowest
-from tacit.markdown import notes
+from tacit.markdown import comment, notes
+from tacit.markdown.comment import Provenance
 from tacit.markdown.sections import split_sections
-from tacit.markdown.yaml_values import format_entry
-from tacit.provenance import comment
-from tacit.provenance.comment import Provenance
-from tacit.search.documents import audience_of
 from tacit.text.lines import scan
+from tacit.text.statements import contradicts, index_words, says_the_same
 from tacit.text.words import fold
 
-MEMORY = "knowledge/memory/MEMORY.md"
 _BULLET = re.compile(r"\s*(?:[-*+]|[0-9]{1,3}[.)])\s+(?:([0-9]{4}-[0-9]{2}-[0-9]{2}):\s+)?")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_TYPES = {
-    "memory": "memory",
-    "journal": "journal",
-    "projects": "project_context",
-    "people": "person",
-    "procedures": "procedure",
-    "reference": "reference",
-}
 
 
 class NoteLine(NamedTuple):
@@ -46,71 +30,29 @@ class NoteLine(NamedTuple):
     text: str
 
 
-class AppliedChanges(NamedTuple):
-    text: str
-    added: tuple[Change, ...]
-    superseded: tuple[str, ...]  # generated lines that no longer hold, as they were before
-    contradicts: tuple[tuple[str, Change], ...]  # lines that a change contradicts but may not edit
+class NoteEntry(NamedTuple):
+    """One bullet of a note."""
+
+    at: int  # line of the text, from 0
+    line: str
+    said: str  # without bullet, date and provenance comment
+    day: str
+    section: str
+    mark: Provenance | None
 
 
-def format_line(change: Change) -> NoteLine:
-    source = comment.source_name(change.source.transcript, change.source.number or None)
-    sources = dict.fromkeys((source, *change.also))
-    return NoteLine(change.section, comment.attach(change.line, change.extractor, sources, change.trust))
-
-
-def apply_changes(
-    text: str | None, path: str, changes: Sequence[Change], *, supersede: bool = True
-) -> AppliedChanges:
-    """The note with these changes. `text` is None if there is no note yet."""
-    page = NotePage(skeleton(path) if text is None else text)
-    outcome = add_changes(page, changes, supersede=supersede)
-    return AppliedChanges(
-        update_head(page.text(), path, outcome.added) if outcome.added else text or "", *outcome
-    )
-
-
-class AddResult(NamedTuple):
-    added: tuple[Change, ...]
-    superseded: tuple[str, ...]
-    contradicts: tuple[tuple[str, Change], ...]
-
-
-def add_changes(page: NotePage, changes: Iterable[Change], *, supersede: bool = True) -> AddResult:
-    """Add the changes to the page, and report which lines that added, superseded or contradicts."""
-    added: list[Change] = []
-    superseded_lines: list[str] = []
-    protected: list[tuple[str, Change]] = []
-    for change in changes:
-        line = format_line(change)
-        if page.has(line) or page.says(change.text) or page.held(change.text, change.day):
-            continue
-        for earlier in find_contradicted(page.near(change.text), change) if supersede else ():
-            if comment.is_generated(earlier.line) and _may_supersede(earlier, change):
-                page.replace(earlier, comment.mark_superseded(earlier.line, change.day))
-                superseded_lines.append(earlier.line)
-            else:
-                protected.append((earlier.line, change))
-        page.add(line)
-        added.append(change)
-    return AddResult(tuple(added), tuple(superseded_lines), tuple(protected))
-
-
-def _may_supersede(earlier: NoteEntry, change: Change) -> bool:
-    """A line of the agent never supersedes a line of the owner."""
-    return earlier.mark is not None and lowest((earlier.mark.trust, change.trust)) == earlier.mark.trust
-
-
-def add_lines(text: str | None, path: str, lines: Iterable[NoteLine]) -> str:
-    """Add each line at the end of its section, creating the section if needed. Lines that are there already
-    are skipped."""
-    page = NotePage(skeleton(path) if text is None else text)
-    for line in lines:
-        bullet = _BULLET.match(line.text)
-        statement = comment.read(line.text[bullet.end() if bullet else 0 :])[0]
-        if not page.has(line) and not page.says(statement):
-            page.add(line)
-    return page.text()
+def find_contradicted(
+    entries: Iterable[NoteEntry], statement: str, day: str, section: str | None
+) -> list[NoteEntry]:
+    """The entries of a section that a statement of this day contradicts; of all sections if it is None."""
+    return [
+        entry
+        for entry in entries
+        if (section is None or fold(entry.section) == fold(section))
+        and entry.day
+        and entry.day <= day
+        and contradicts(statement, entry.said)
+    ]
 
 
 def remove_lines(text: str, is_gone: Callable[[str, Provenance], bool]) -> str | None:
@@ -145,35 +87,24 @@ def _restore_line(line: str, freed: Collection[str]) -> str:
 
 def _find_struck_out(striker: NoteEntry, entries: Sequence[NoteEntry]) -> list[NoteEntry]:
     """Generated lines that this one contradicts and that were superseded on its day."""
-    kind: ChangeKind = "decision" if striker.mark and striker.mark.name == "decisions" else "fact"
-    change = Change("", striker.section, striker.said, striker.day, kind, Source("", 0, "user"), "owner")
     return [
         entry
         for entry in entries
         if comment.superseded_day(entry.line) == striker.day
         and comment.is_generated(entry.line)
-        and find_contradicted([entry._replace(said=comment.strip_superseded(entry.said))], change)
+        and find_contradicted(
+            [entry._replace(said=comment.strip_superseded(entry.said))],
+            striker.said,
+            striker.day,
+            striker.section,
+        )
     ]
-
-
-def list_generated(text: str) -> list[tuple[str, Provenance]]:
-    """The generated lines of a note that are unedited."""
-    pairs = ((line, comment.read(line)[1]) for line in text.split("\n"))
-    return [(line, mark) for line, mark in pairs if mark is not None and comment.is_generated(line)]
 
 
 def line_statement(line: str) -> str:
     """The statement of a line: without bullet, date, provenance comment and superseded note."""
     bullet = _BULLET.match(line)
     return comment.strip_superseded(comment.read(line[bullet.end() if bullet else 0 :])[0])
-
-
-def line_count(text: str) -> int:
-    """Number of lines of a note, as its cap counts them."""
-    return count_lines(notes.encode(text))
-
-
-# A note that is being edited
 
 
 class _Block:
@@ -295,9 +226,6 @@ def _source_key(line: str) -> tuple[str, ...]:
     return (fold(comment.strip_superseded(text)), *(mark.sources if mark else ()))
 
 
-# Reading
-
-
 def _drop_gone(lines: Iterable[str], is_gone: Callable[[str, Provenance], bool]) -> list[str]:
     """If all lines between two blank lines go, one of the blank lines goes too: it was added with them."""
     remaining: list[str] = []
@@ -320,42 +248,3 @@ def _is_gone(line: str, is_gone: Callable[[str, Provenance], bool]) -> bool:
 
 def _has_text(text: str) -> bool:
     return any(line.kind in ("text", "code") for line in scan(notes.split(text)[1]))
-
-
-# Writing
-
-
-def skeleton(path: str) -> str:
-    """The text of a new note."""
-    name = path.rpartition("/")[2].removesuffix(".md")
-    folder = path.split("/")[1] if path.count("/") > 1 else ""
-    fields: dict[str, object] = {"type": _TYPES.get(folder, "reference")}
-    if folder == "journal":
-        fields["date"] = date.fromisoformat(name) if _DAY.fullmatch(name) else name
-    elif folder == "projects":
-        fields["project"] = path.split("/")[2]
-    elif folder == "people":
-        fields["name"] = _title(name)
-    if audience_of(notes.parse("", path), path)[0] != "owner":
-        fields["audience"] = "owner"  # the default would be groups, but what was learned was private
-    head = "".join(format_entry(key, value) for key, value in {**fields, "generated": True}.items())
-    title = f"## {name}" if folder == "journal" else f"# {_title(name)}"
-    return f"---\n{head}---\n\n{title}\n"
-
-
-def _title(name: str) -> str:
-    return name.replace("-", " ").strip().title() if name.islower() else name
-
-
-def update_head(text: str, path: str, added: Sequence[Change]) -> str:
-    """Update the frontmatter fields about the last change, if the note has them."""
-    note = notes.parse(text, path)
-    if any(problem.level == "error" for problem in note.problems):
-        return text
-    updates: dict[str, object] = {}
-    latest = max((change.source.at or change.day for change in added), default="")
-    if "updated" in note.fields and latest > str(note.fields["updated"]):
-        updates["updated"] = datetime.fromisoformat(latest)
-    if path == MEMORY and "line_count" in note.fields:
-        updates["line_count"] = line_count(text)
-    return notes.set_fields(note, updates).text if updates else text

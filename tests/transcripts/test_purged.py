@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tacit.home.layout import PURGED
 from tacit.home.listing import Stamp
-from tacit.provenance.purged import file_stamp, load_purged, parse_purged
+from tacit.transcripts.purged import file_stamp, load_purged, parse_purged
 
 ONE = "raw/conversations/2026/02/16/1845-ses_x-slug.md"
 TWO = "raw/conversations/2026/02/17/0900-ses_y-slug.md"

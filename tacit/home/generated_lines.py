@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import NamedTuple
 
 from tacit.errors import StoreError
-from tacit.git.repository import Git
 from tacit.home.files import Tree
 from tacit.home.layout import CONVERSATIONS, NOTE_FOLDERS, Home
-from tacit.markdown import notes
-from tacit.provenance import comment
-from tacit.provenance.comment import Provenance
+from tacit.markdown import comment, notes
+from tacit.markdown.comment import Provenance
 
-REBUILD_SUBJECT = "extract: "  # prefix of the commit subjects of a rebuild
 FOLDERS = tuple(folder for folder in NOTE_FOLDERS if folder != "attachments")
 ARCHIVED_CONVERSATIONS = "archive/conversations"  # old transcripts
 
@@ -58,31 +53,6 @@ def locate_transcript(home: Home, path: str) -> str | None:
     """The current path of a transcript; None if it is gone."""
     places = (path, f"{ARCHIVED_CONVERSATIONS}/{path.removeprefix(f'{CONVERSATIONS}/')}")
     return next((place for place in places if (home.root / place).is_file()), None)
-
-
-class RemovedLine(NamedTuple):
-    path: str
-    text: str  # without its provenance comment
-    mark: Provenance
-    at: datetime  # of the commit
-
-
-def find_removed(git: Git, commit: str) -> Iterator[RemovedLine]:
-    """Generated lines that a commit up to this one removed from a note, except those removed by a merged
-    rebuild or by reverting one."""
-    log_options = ("--format=%x01%cI %s", "-p", "-U0", "--no-renames", "--no-ext-diff", "--no-textconv")
-    output = git.run("log", *log_options, "--no-prefix", commit, "--", "knowledge", timeout=600)
-    is_rebuilt, moment, path = False, datetime.min.replace(tzinfo=UTC), ""
-    for line in output.decode("utf-8", "surrogateescape").split("\n"):
-        if line.startswith("\x01"):
-            when, _, subject = line[1:].partition(" ")
-            is_rebuilt, moment = REBUILD_SUBJECT in subject, datetime.fromisoformat(when)
-        elif line.startswith("--- "):
-            path = line[4:].rstrip("\t")
-        elif line.startswith("-") and not is_rebuilt and comment.is_generated(line[1:]):
-            text, mark = comment.read(line[1:])
-            assert mark is not None
-            yield RemovedLine(path, text, mark, moment)
 
 
 def remove_matching(data: bytes, path: str, is_meant: Callable[[GeneratedLine], bool]) -> bytes | None:

@@ -19,11 +19,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, get_args
 from zlib import crc32
 
-from tacit.learn.model import TRUSTS, Trust
 from tacit.text.lines import MarkdownLine, scan
+
+# Who said it, the most trusted first. other: a guest or a group member; tool: a tool's result, or what an
+# agent said after it; web: the same for tools that read what strangers write.
+Trust: TypeAlias = Literal["owner", "agent", "other", "tool", "web"]
+TRUSTS: tuple[Trust, ...] = get_args(Trust)
 
 _SOURCE = r"[^\s#,<>]+(?:#[0-9]+)?"
 _MARK = re.compile(
@@ -33,6 +37,16 @@ _MARK = re.compile(
 _SUPERSEDED = re.compile(r"\(superseded [0-9]{4}-[0-9]{2}-[0-9]{2}\)[ \t]*\Z", re.IGNORECASE)
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]")
 _TRANSCRIPTS_FOLDER, _NOTES_FOLDER, _ENDING = "raw/conversations/", "knowledge/", ".md"
+
+
+def lowest(trusts: Iterable[Trust]) -> Trust:
+    """The lowest of these trusts: what is made from several sources has the trust of the least trusted."""
+    return max(trusts, key=TRUSTS.index, default="web")
+
+
+def is_trusted(trust: Trust) -> bool:
+    """Only the owner's and the agent's own words become knowledge without a review."""
+    return trust in ("owner", "agent")
 
 
 class Provenance(NamedTuple):

@@ -7,17 +7,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit.home.layout import MEMORY
 from tacit.learn.model import Change, ChangeKind, Source
-from tacit.learn.note_lines import (
-    MEMORY,
-    apply_changes,
-    format_line,
-    line_count,
-    list_generated,
-    remove_lines,
-)
-from tacit.markdown import notes
-from tacit.provenance import comment
+from tacit.learn.note_changes import apply_changes, format_line
+from tacit.markdown import comment, notes
+from tacit.markdown.items import line_count
+from tacit.markdown.note_page import remove_lines
 
 TRANSCRIPT = "raw/conversations/2026/02/16/1845-ses_x-a.md"
 NOTE = (
@@ -107,7 +102,7 @@ def test_a_note_that_tacit_made_goes_with_its_last_line_and_one_that_a_person_wr
 def test_a_line_that_somebody_changed_is_not_taken_out() -> None:
     text = apply_changes(NOTE, MEMORY, [change("The door is blue")]).text.replace("blue", "red")
     assert remove_lines(text, lambda line, mark: True) == text
-    assert not list_generated(text)
+    assert not any(map(comment.is_generated, text.split("\n")))
 
 
 WORDS = st.lists(

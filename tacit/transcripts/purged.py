@@ -24,7 +24,7 @@ from tacit.home.files import Tree
 from tacit.home.jsonl import JsonlLog
 from tacit.home.layout import CONVERSATIONS, PURGED, Home
 from tacit.home.listing import Stamp, make_stamp
-from tacit.provenance.comment import message_number, source_name, transcript_path
+from tacit.markdown.comment import message_number, source_name, transcript_path
 
 _ARCHIVED = "archive/conversations/"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.provenance import comment
+from tacit.markdown import comment
 
 SOURCE = "2026/02/16/1845-ses_a1b2c3d4-which-glaze#3"
 LINE = comment.attach("- 2026-02-16: Reif 3b, two coats", "decisions/1", [SOURCE], "owner")
