@@ -19,15 +19,16 @@ from tacit.config.workspaces import add_workspace
 from tacit.embeddings.protocol import Embedder, EmbedderError
 from tacit.errors import ConfigError, TacitError, UsageError
 from tacit.git.hooks import find_program
-from tacit.home import files, init
+from tacit.health import init
+from tacit.health.trust import is_trusted
+from tacit.home import files
 from tacit.home.layout import CONFIG, Home, find_home
-from tacit.home.trust import is_trusted
-from tacit.home.workspaces import Workspaces
 from tacit.llm.ledger import Ledger, SpendingLimits, SpendTotal, sum_calls
 from tacit.markdown.conflict_markers import find_marker_line
 from tacit.memory import Memory
 from tacit.search.models import Reranker, SearchModels
 from tacit.services import load_later
+from tacit.workspaces.folders import Workspaces
 
 if TYPE_CHECKING:
     from tacit.embeddings.registry import choose_embedder, choose_reranker, is_remote

@@ -16,3 +16,12 @@ class Problem:
     def __str__(self) -> str:
         place = self.where if self.line is None else f"{self.where}:{self.line}"
         return f"{place}: {self.what}" + (f" {self.todo}" if self.todo else "")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The result of one check."""
+
+    name: str
+    found: str
+    problems: tuple[Problem, ...] = ()

@@ -18,9 +18,9 @@ from tacit.git.objects import pack_loose_objects
 from tacit.git.refs import prune_explore_branches, tag_periods
 from tacit.git.remotes import push_branch
 from tacit.git.repository import Git
+from tacit.health.sweep import sweep
 from tacit.home import files
 from tacit.home.layout import Home
-from tacit.home.sweep import sweep
 from tacit.sessions.recovery import SessionRecovery
 
 if TYPE_CHECKING:

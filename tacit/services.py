@@ -21,8 +21,6 @@ from tacit.git.committer import Committer
 from tacit.git.history import History
 from tacit.git.repository import Git
 from tacit.home.layout import CONFIG, Home
-from tacit.home.note_store import NoteStore
-from tacit.home.workspaces import Workspaces
 from tacit.learn.runs import RunLog
 from tacit.maintenance import Maintenance
 from tacit.review.store import ReviewQueue
@@ -31,6 +29,8 @@ from tacit.sessions.conversations import Conversations
 from tacit.sessions.policy import SessionProfile
 from tacit.sessions.profiles import SessionProfiles
 from tacit.sessions.recovery import SessionRecovery
+from tacit.workspaces.folders import Workspaces
+from tacit.workspaces.note_store import NoteStore
 
 
 def load_later(module: str, name: str) -> Any:

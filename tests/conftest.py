@@ -21,8 +21,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import tacit as product
+from tacit.health.trust import trust
 from tacit.home.layout import Home
-from tacit.home.trust import trust
 from tacit.memory import Memory
 
 # The disk syncs that the product needs make time a poor judge of a test.

@@ -19,9 +19,6 @@ PLACE = {name: place for place, name in enumerate(ORDER)}
 
 # Packages that still import one of a later place, with that one. This list may only get shorter.
 UPWARD: set[tuple[str, str]] = {
-    ("home", "git"),
-    ("home", "transcripts"),
-    ("home", "erase"),
     ("git", "transcripts"),
     ("git", "review"),
     ("sessions", "context"),
@@ -59,8 +56,8 @@ LATE = {
     "tacit.context.history_window",
     "tacit.search.snapshot",
     "tacit.sessions.registry",
-    "tacit.home.workspaces",
-    "tacit.home.conflicts",
+    "tacit.workspaces.folders",
+    "tacit.git.conflicts",
     "tacit.privacy.redaction",
     "tacit.app",
     "tacit.client",

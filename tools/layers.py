@@ -11,12 +11,22 @@ LAYERS = {
         *("text", "config", "markdown", "circuit_breaker", "json_http", "privacy"),
     ),
     "files, git, models, search": (
-        *("daemon_socket", "home", "git", "llm", "embeddings", "sample", "skills", "transcripts"),
+        *(
+            "daemon_socket",
+            "home",
+            "git",
+            "llm",
+            "embeddings",
+            "sample",
+            "skills",
+            "transcripts",
+            "workspaces",
+        ),
         *("search", "sessions"),
     ),
     "features": (
         *("topics", "review", "learn", "context", "condense", "rebuild", "erase", "provenance"),
-        *("read_note", "terminal"),
+        *("read_note", "health", "terminal"),
     ),
     "one home": (
         *("maintenance", "services", "memory", "app", "evaluation", "hosts"),

@@ -27,13 +27,12 @@ from tacit.config import Config
 from tacit.errors import Locked, MergeConflict, StoreError
 from tacit.git.attributes import find_blocking_filters, split_filter
 from tacit.git.committer import Committer
+from tacit.git.conflicts import NoteTree, conflict_problem, find_note_conflicts
 from tacit.git.objects import store_unreferenced_blob
 from tacit.git.repository import Git
 from tacit.home import files
-from tacit.home.conflicts import NoteTree, conflict_problem, find_note_conflicts
 from tacit.home.layout import CONFIG, CONVERSATIONS, REVIEWED, Home
 from tacit.home.listing import walk
-from tacit.home.note_store import read_note
 from tacit.learn.attribution import SpeakerAttribution
 from tacit.learn.drafts import DraftMaker
 from tacit.learn.model import Change, Move, Rewrite
@@ -51,6 +50,7 @@ from tacit.review.store import ReviewQueue
 from tacit.sessions.profiles import SessionProfiles
 from tacit.transcripts import writer
 from tacit.transcripts.attribution import AttributedTranscript
+from tacit.workspaces.note_store import read_note
 
 _NOTE_FOLDERS = ("knowledge", "archive")
 _PRUNED_FOLDER = "archive/memory/"

@@ -15,11 +15,11 @@ from tacit.home import listing
 from tacit.home.files import Tree
 from tacit.home.layout import Home
 from tacit.home.workspace_files import is_workspace_path
-from tacit.home.workspaces import Workspaces
 from tacit.markdown import notes
 from tacit.privacy.audience import AUDIENCES
 from tacit.search.documents import read_document
 from tacit.search.model import Document
+from tacit.workspaces.folders import Workspaces
 
 _UNRELATED_NOTICES = re.compile(r".*-shortened|flush.*|topic|cut")  # codes of notices
 

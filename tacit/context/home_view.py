@@ -8,9 +8,9 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from tacit.git.conflicts import find_markers, list_unmerged_below
 from tacit.git.repository import Git
 from tacit.home import files
-from tacit.home.conflicts import find_markers, list_unmerged_below
 from tacit.home.layout import Home
 from tacit.home.listing import (
     ENDINGS,
@@ -22,11 +22,11 @@ from tacit.home.listing import (
     name_folders,
     walk,
 )
-from tacit.home.workspaces import Workspaces
 from tacit.search.index import ChunkLocation, StoredChunk
 from tacit.search.model import Found, Scope
 from tacit.topics.loader import TopicLoader
 from tacit.transcripts.purged import PurgedRecords
+from tacit.workspaces.folders import Workspaces
 
 if TYPE_CHECKING:
     from tacit.search.models import SearchModels

@@ -16,8 +16,7 @@ from urllib.parse import quote, unquote
 from tacit.erase.spellings import PLACEHOLDER_WORD
 from tacit.home import files
 from tacit.home.generated_lines import ARCHIVED_CONVERSATIONS
-from tacit.home.init import FOLDERS
-from tacit.home.layout import CONVERSATIONS, NOTE_FILES, REVIEWED
+from tacit.home.layout import CONVERSATIONS, FOLDERS, NOTE_FILES, REVIEWED
 from tacit.hosts.registry import HOSTS
 from tacit.markdown import notes
 

@@ -12,9 +12,9 @@ from pathlib import PurePosixPath
 
 from tacit.erase.spellings import PLACEHOLDER, PLACEHOLDER_WORD, TextEraser
 from tacit.errors import StoreError
-from tacit.markdown import notes
+from tacit.markdown import escape, notes
 from tacit.markdown.model import Note
-from tacit.transcripts import escape
+from tacit.markdown.records import HEADING, checksum
 from tacit.transcripts import format as form
 from tacit.transcripts.model import Attachment, KnowledgeChange, Message, ToolCall, Turn
 
@@ -179,11 +179,7 @@ def _update_checksum(match: re.Match[str], old: str, new: str) -> str:
     if match[3] is None:
         return match[0]
     old_text, new_text = (side.replace("\r\n", "\n") if match[4] else side for side in (old, new))
-    return (
-        match[0].replace(match[3], form.checksum(new_text))
-        if form.checksum(old_text) == match[3]
-        else match[0]
-    )
+    return match[0].replace(match[3], checksum(new_text)) if checksum(old_text) == match[3] else match[0]
 
 
 def _erase_content(text: str, erase: EraseText, turns: bool) -> str:
@@ -192,7 +188,7 @@ def _erase_content(text: str, erase: EraseText, turns: bool) -> str:
     text_lines: list[str] = []
     for line in _ANY_LINE.findall(text):
         bare = line.rstrip("\r\n")
-        heading, entry = form.HEADING.match(bare), _ENTRY_LINE.match(bare)
+        heading, entry = HEADING.match(bare), _ENTRY_LINE.match(bare)
         if heading is None and entry is None:
             text_lines.append(line)
             continue

@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tacit.markdown import escape
 from tacit.text.lines import scan
-from tacit.transcripts import escape
 
 _MAX_SUBJECT_CHARS = 72
 _MAX_DIFF_LINES = 4000  # longer files are not compared line by line

@@ -41,13 +41,13 @@ from tacit.git.commits import (
     import_commits,
     refuse_filtered,
 )
+from tacit.git.conflicts import conflict_problem, find_markers
 from tacit.git.hooks import MEMORY_PATH, check_memory_size
 from tacit.git.index import list_files, list_not_checked_out, list_staged, list_untracked
 from tacit.git.repair import is_dead_lock, is_git_running, repair
 from tacit.git.repository import Blob, Git, blob_name
 from tacit.git.work_marker import GitWork
 from tacit.home import files
-from tacit.home.conflicts import conflict_problem, find_markers
 from tacit.home.layout import CONVERSATIONS, NOTE_FILES, NOTE_FOLDERS, Home
 from tacit.review.format import find_targets
 from tacit.transcripts import format as form

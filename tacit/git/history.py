@@ -23,9 +23,9 @@ from tacit.git.attributes import (
 )
 from tacit.git.commits import EXECUTABLE, PLAIN, CommitPlan, FileChange
 from tacit.git.committer import Committer
+from tacit.git.conflicts import NoteTree
 from tacit.git.repository import Git
 from tacit.home import files
-from tacit.home.conflicts import NoteTree
 from tacit.home.layout import PURGED, REVIEWED, Home
 
 _DIFF_OPTIONS = ("--no-ext-diff", "--no-textconv", "--no-renames", "--no-color", "--ignore-submodules=all")

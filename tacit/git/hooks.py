@@ -11,9 +11,9 @@ from pathlib import Path
 
 from tacit.diagnostics import Problem
 from tacit.git.attributes import find_blocking_filters
+from tacit.git.conflicts import find_markers
 from tacit.git.repository import Git
 from tacit.home import files
-from tacit.home.conflicts import find_markers
 from tacit.home.layout import CONVERSATIONS, Home
 
 MEMORY_PATH = "knowledge/memory/MEMORY.md"

@@ -18,6 +18,22 @@ CONTEXT_FILE = "ETHOS_CONTEXT.md"  # a copy of a turn's prompt: never knowledge,
 NOTE_FOLDERS = ("knowledge", "topics", "archive", "attachments", "drafts")
 NOTE_FILES = (CONFIG, ".gitignore", ".gitattributes", PURGED)
 
+# The folders that `tacit init` makes.
+FOLDERS = (
+    "raw/conversations",
+    "knowledge/identity",
+    "knowledge/memory",
+    "knowledge/journal",
+    "knowledge/projects",
+    "knowledge/people",
+    "knowledge/procedures",
+    "knowledge/reference",
+    "topics",
+    "archive",
+    "attachments",
+    "drafts",
+)
+
 
 def origin_of(path: str) -> str:
     """The original of an archived file, judged by its path; any other path is returned as it is. A copy is as

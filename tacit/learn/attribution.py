@@ -17,10 +17,9 @@ from datetime import datetime
 
 from tacit.config import Config
 from tacit.errors import StoreError
+from tacit.git.conflicts import refuse_conflict
 from tacit.home import files
-from tacit.home.conflicts import refuse_conflict
 from tacit.home.layout import Home
-from tacit.home.workspaces import Workspaces
 from tacit.learn.taint import GivenTexts, attribute_turns, drop_echoes
 from tacit.markdown import comment, notes
 from tacit.markdown.comment import Trust
@@ -32,6 +31,7 @@ from tacit.transcripts import writer
 from tacit.transcripts.attribution import AttributedTranscript
 from tacit.transcripts.model import Message, Transcript, Turn
 from tacit.transcripts.purged import load_purged
+from tacit.workspaces.folders import Workspaces
 
 _SPOKEN_TYPES = ("main_session", "orchestration", "private_dm")
 _UNATTENDED_TYPES = ("heartbeat_cron", "subagent")

@@ -8,9 +8,9 @@ from itertools import groupby
 from tacit.clock import Clock
 from tacit.config import Config, Policy
 from tacit.git.attributes import find_blocking_filters
+from tacit.git.conflicts import NoteTree
 from tacit.git.repository import Git
 from tacit.home import files
-from tacit.home.conflicts import NoteTree
 from tacit.home.layout import Home
 from tacit.learn.model import Change
 from tacit.learn.note_changes import format_line, line_sources

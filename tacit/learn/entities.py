@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tacit.errors import StoreError, UnsafePath
-from tacit.home.conflicts import NoteTree
+from tacit.git.conflicts import NoteTree
 from tacit.home.files import Tree
 from tacit.home.layout import Home
 from tacit.home.listing import list_projects

@@ -23,7 +23,6 @@ from tacit.errors import ChangedOnDisk, Locked, ReadOnly, StoreError, UnsafePath
 from tacit.home import files
 from tacit.home.layout import Home
 from tacit.home.listing import is_listed
-from tacit.home.note_store import NoteStore, read_note
 from tacit.home.paths import is_identity, path_problem
 from tacit.learn import window_proposals
 from tacit.learn.attribution import SpeakerAttribution
@@ -38,6 +37,7 @@ from tacit.privacy.strip_injected import remove_injected
 from tacit.sessions.policy import SessionProfile
 from tacit.transcripts import writer
 from tacit.transcripts.attribution import SpeakerRole
+from tacit.workspaces.note_store import NoteStore, read_note
 
 MEMORY = "knowledge/memory/MEMORY.md"
 SECTION = "Remembered"

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from tacit.git.jsonl import JsonlLog
 from tacit.git.repository import Git
 from tacit.home import files
-from tacit.home.jsonl import JsonlLog
 from tacit.home.layout import Home
 
 LEARNED, CONDENSED = "Learned", "Condensed"

@@ -21,12 +21,11 @@ from tacit.clock import Clock
 from tacit.config import Config, Policy
 from tacit.errors import ChangedOnDisk, MergeConflict, NotCheckedOut, TacitError, UnsafePath
 from tacit.git.committer import Committer
+from tacit.git.conflicts import NoteTree, find_note_conflicts
 from tacit.git.index import require_checked_out
 from tacit.home import files
-from tacit.home.conflicts import NoteTree, find_note_conflicts
 from tacit.home.layout import CONVERSATIONS, MEMORY, REVIEWED, Home
 from tacit.home.listing import walk
-from tacit.home.note_store import read_note
 from tacit.learn.attribution import SpeakerAttribution
 from tacit.learn.drafts import DraftMaker, policy_for_change
 from tacit.learn.entities import load_known_names
@@ -42,6 +41,7 @@ from tacit.markdown.items import line_count
 from tacit.review.store import ReviewQueue
 from tacit.sessions.profiles import SessionProfiles
 from tacit.transcripts import writer
+from tacit.workspaces.note_store import read_note
 
 _MAX_ATTEMPTS = 5  # another process may write to the same note
 _RETRY_DELAY = timedelta(days=1)

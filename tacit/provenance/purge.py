@@ -33,9 +33,9 @@ from tacit.learn import window_proposals
 from tacit.learn.model import Change as Proposed
 from tacit.learn.model import ChangeSet
 from tacit.learn.taint import find_derived
-from tacit.markdown import comment, notes
+from tacit.markdown import comment, escape, notes
 from tacit.markdown.note_page import restore_superseded
-from tacit.transcripts import escape, writer
+from tacit.transcripts import writer
 from tacit.transcripts.model import ToolCall, Transcript
 from tacit.transcripts.purged import load_purged, record_purge
 

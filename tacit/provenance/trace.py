@@ -13,7 +13,6 @@ from tacit.errors import StoreError, TacitError, UsageError
 from tacit.git.history import Commit, History
 from tacit.home import files, generated_lines
 from tacit.home.layout import CONVERSATIONS, Home
-from tacit.home.workspaces import Workspaces
 from tacit.learn import window_proposals
 from tacit.learn.attribution import SpeakerAttribution
 from tacit.learn.taint import attribute_turns
@@ -24,6 +23,7 @@ from tacit.transcripts import writer
 from tacit.transcripts.attribution import role_of, speaker_of, text_of
 from tacit.transcripts.model import Message, ToolCall, Transcript, Turn
 from tacit.transcripts.purged import load_purged
+from tacit.workspaces.folders import Workspaces
 
 _MAX_TRACES = 20
 _MAX_NEAREST = 3

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from tacit.errors import Busy, ChangedOnDisk, UsageError
 from tacit.git.refs import create_snapshot
 from tacit.home import files
-from tacit.home.note_store import read_note
 from tacit.learn.runs import LearnRun
 from tacit.memory import Memory
 from tacit.rebuild.service import (
@@ -25,6 +24,7 @@ from tacit.rebuild.service import (
 from tacit.rebuild.store import Rebuild, open_rebuild
 from tacit.rebuild.strip import REBUILD_SUBJECT
 from tacit.review.service import NoteEdit
+from tacit.workspaces.note_store import read_note
 
 _RETRY_HINT = "Then adopt it again: tacit adopt-branch "
 

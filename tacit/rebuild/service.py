@@ -23,9 +23,9 @@ from tacit.condense.day import journal_path
 from tacit.condense.week import line_token, parse_page
 from tacit.config import Config
 from tacit.errors import TacitError, UsageError
+from tacit.git.conflicts import NoteTree
 from tacit.git.repository import Git
 from tacit.home import files
-from tacit.home.conflicts import NoteTree
 from tacit.home.generated_lines import find_generated
 from tacit.home.layout import CONVERSATIONS, Home
 from tacit.learn.drafts import policy_for_change

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, get_args
 
 from tacit.errors import DraftRefused
+from tacit.git.conflicts import NoteTree
 from tacit.git.index import require_checked_out
-from tacit.home.conflicts import NoteTree
+from tacit.git.jsonl import JsonlLog
 from tacit.home.files import digest
-from tacit.home.jsonl import JsonlLog
 from tacit.review.file_drafts_model import Artefact, DraftEventKind, DraftStatus, Event
 from tacit.text.words import fold
 

@@ -18,12 +18,11 @@ from tacit.clock import Clock
 from tacit.config import Config
 from tacit.errors import DraftRefused, UsageError
 from tacit.git.committer import Committer
+from tacit.git.conflicts import NoteTree
 from tacit.git.index import require_checked_out
 from tacit.git.repository import Git
 from tacit.home import files
-from tacit.home.conflicts import NoteTree
 from tacit.home.layout import MEMORY, NOTE_FOLDERS, REVIEWED, Home
-from tacit.home.note_store import read_note
 from tacit.home.paths import path_problem
 from tacit.markdown import notes
 from tacit.markdown.items import update_dates
@@ -41,6 +40,7 @@ from tacit.review.model import Draft
 from tacit.review.policies import find_policy
 from tacit.review.store import ReviewQueue
 from tacit.text.words import fold
+from tacit.workspaces.note_store import read_note
 
 _STALE = "It changed since the draft was made for it, so nothing was overwritten."
 

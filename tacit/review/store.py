@@ -14,9 +14,9 @@ from typing import Any
 
 from tacit.diagnostics import Problem
 from tacit.errors import MergeConflict, UnsafePath, UsageError
+from tacit.git.conflicts import NoteTree, refuse_conflict
+from tacit.git.jsonl import JsonlLog
 from tacit.home import files
-from tacit.home.conflicts import NoteTree, refuse_conflict
-from tacit.home.jsonl import JsonlLog
 from tacit.home.layout import REVIEWED, Home
 from tacit.markdown import notes
 from tacit.review.format import UnreadableDraft, is_draft_name, parse_draft, render_draft

@@ -19,12 +19,11 @@ from typing import TypeVar
 from tacit.deadline import DEADLINE, is_over
 from tacit.embeddings.protocol import Embedder, EmbedderError
 from tacit.errors import Busy, StoreError
+from tacit.git.conflicts import NoteTree, list_unmerged_below, record_conflicts
 from tacit.home import files
-from tacit.home.conflicts import NoteTree, list_unmerged_below, record_conflicts
 from tacit.home.layout import Home
 from tacit.home.listing import INDEXED, Stamp, make_stamp, stat_listed, walk_indexed
 from tacit.home.workspace_files import is_workspace_path
-from tacit.home.workspaces import Workspaces
 from tacit.search import calibration
 from tacit.search.fallback import fallback_search
 from tacit.search.hybrid import Engine, find
@@ -45,6 +44,7 @@ from tacit.search.sqlite.index import SqliteIndex
 from tacit.search.updater import UpdateReport, embed_chunks, update_index
 from tacit.transcripts import purged as purges
 from tacit.transcripts.purged import PurgedRecords
+from tacit.workspaces.folders import Workspaces
 
 _Result = TypeVar("_Result")
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from tacit.errors import TacitError
 from tacit.home.layout import CONFIG
-from tacit.home.workspaces import Workspaces
 from tacit.search.searcher import IndexResult, Searcher
 from tacit.search.updater import UpdateReport
+from tacit.workspaces.folders import Workspaces
 
 _DEBOUNCE_MS = 50  # without a change before an update
 _FULL_CHECK_S = 30.0  # between two checks of all files

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress as RichProgress
 
-    from tacit.diagnostics import Problem
-    from tacit.home.doctor import CheckResult
+    from tacit.diagnostics import CheckResult, Problem
 
     Progress: TypeAlias = Callable[[int, int], None]  # done, total
 

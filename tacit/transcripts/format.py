@@ -11,18 +11,16 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from typing import cast
 
 from tacit.diagnostics import Problem
-from tacit.markdown import conflict_markers, notes
+from tacit.markdown import escape, notes
+from tacit.markdown.records import HEADING, Region, checksum, split_regions
 from tacit.markdown.yaml_values import format_entry
-from tacit.text.lines import MarkdownLine
-from tacit.transcripts import escape
 from tacit.transcripts.model import (
     Attachment,
     Closing,
@@ -35,15 +33,6 @@ from tacit.transcripts.model import (
     Turn,
 )
 
-HEADING = re.compile(
-    r"^## (?:(?P<date>\d{4}-\d\d-\d\d) )?(?P<time>\d\d:\d\d) — (?P<role>user|agent|system)"
-    r"(?: \[(?P<kind>[a-z]+)\])?(?: \((?P<speaker>[^()\n]*)\))?\r?$"
-)
-# Groups 1 to 3 are set for a checksum line, none for the line that closes off a truncated record.
-_RECORD_END = re.compile(
-    r"^<!-- (?:(\d{1,18}) ((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?) ([0-9a-f]{8})|torn) -->(\r?)\n",
-    re.MULTILINE | re.ASCII,
-)
 _TOOL_LINE = re.compile(r"^> \[tool:([^\]\n]*)\] ?(.*?)(?: → (.*))?$")
 _KNOWLEDGE_LINE = re.compile(r"^> \[knowledge:([^\]\n]*)\] (.*?)(?: — (.*))?$")
 _ATTACHMENT_LINE = re.compile(r"^> \[attachment:([^\]\n]*)\]$")
@@ -255,10 +244,6 @@ def _format_time(moment: datetime) -> str:
     return moment.time().isoformat(precise)
 
 
-def checksum(body: str) -> str:
-    return f"{zlib.crc32(body.encode('utf-8', 'surrogateescape')):08x}"
-
-
 def _to_utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(microsecond=0)
 
@@ -272,19 +257,10 @@ def format_offset(at: datetime) -> str:
 # ---------------------------------------------------------------- reading
 
 
-@dataclass(frozen=True, slots=True)
-class _Region:
-    """Text between two checksum lines; `mark` is None for text that was never acknowledged."""
-
-    text: str
-    start: int
-    mark: re.Match[str] | None
-
-
 def find_position(text: str, started: datetime) -> tuple[RecordPosition, bool]:
     """Where the next record of an open transcript goes, and whether it ends with an unacknowledged part."""
     place, torn = RecordPosition(0, None, started.date()), False
-    for region in _split_regions(text, _head_end(text)):
+    for region in split_regions(text, _head_end(text)):
         torn = region.mark is None
         if region.mark is not None:
             heading = HEADING.match(_first_line(region.text))
@@ -323,36 +299,6 @@ def parse(text: str, path: str) -> Transcript:
     )
 
 
-def find_conflict_line(text: str) -> int:
-    """The first line with a marker of a merge conflict, 0 if there is none. People also talk about conflicts,
-    so text that matches its checksum does not count, nor, without checksums, markers within one turn."""
-    head, _ = notes.split(text)
-    if "\nmarks: crc32" in head:
-        return conflict_markers.find_marker_line(_blank_intact_records(text, len(head)))
-    return conflict_markers.find_marker_line(text, _turn_starts)
-
-
-def _turn_starts(lines: Sequence[MarkdownLine]) -> list[int | None]:
-    """For each line of a transcript without checksums, the line that begins its turn."""
-    starts: list[int | None] = []
-    start: int | None = None
-    for index, line in enumerate(lines):
-        start = index if HEADING.match(line.text) else start
-        starts.append(start)
-    return starts
-
-
-def _blank_intact_records(text: str, start: int) -> str:
-    """The same lines, empty where a record matches its checksum."""
-    pieces, position = [], 0
-    for region in _split_regions(text, start):
-        if region.mark is not None and checksum(region.text) == region.mark[3]:
-            end = region.mark.end()
-            pieces += [text[position : region.start], "\n" * text.count("\n", region.start, end)]
-            position = end
-    return "".join((*pieces, text[position:]))
-
-
 def read_opening(transcript: Transcript) -> Opening:
     """What the frontmatter says about the conversation's start."""
     fields = transcript.fields
@@ -370,23 +316,6 @@ def read_opening(transcript: Transcript) -> Opening:
         model=optional("model"),
         continues=optional("continues"),
     )
-
-
-def _split_regions(text: str, start: int) -> Iterable[_Region]:
-    position = start + _title_length(text, start)
-    for mark in _RECORD_END.finditer(text, position):
-        region = text[position : mark.start()]
-        if mark[4]:  # we never write such a line ending: an editor changed them all
-            region = region.replace("\r\n", "\n")
-        yield _Region(region, position, mark if mark[1] else None)
-        position = mark.end()
-    if position < len(text):
-        yield _Region(text[position:], position, None)
-
-
-def _title_length(text: str, start: int) -> int:
-    heading = re.compile(r"\r?\n?# .*\n").match(text, start)
-    return len(heading[0]) if heading else 0
 
 
 def _first_line(region: str) -> str:
@@ -438,7 +367,7 @@ class _Reader:
     def read_marked(self, text: str, start: int) -> None:
         position = 0
         line = 1
-        for region in _split_regions(text, start):
+        for region in split_regions(text, start):
             line += text.count("\n", position, region.start)
             position = region.start
             if region.mark is None:
@@ -451,7 +380,7 @@ class _Reader:
                 self.problems.append(Problem(self.path, message, line=line))
             self._read_record(region.text, int(region.mark[1]), time.fromisoformat(region.mark[2]), line)
 
-    def _report_truncated(self, region: _Region, line: int) -> None:
+    def _report_truncated(self, region: Region, line: int) -> None:
         size = len(region.text.strip().encode("utf-8", "surrogateescape"))
         if size:
             message = f"{size} bytes of a record that was never acknowledged (a crash while writing)."

@@ -18,10 +18,10 @@ from pathlib import Path
 from zlib import crc32
 
 from tacit.errors import StoreError
+from tacit.git.conflicts import refuse_conflict
+from tacit.git.jsonl import JsonlLog
 from tacit.home.categories import category_of
-from tacit.home.conflicts import refuse_conflict
 from tacit.home.files import Tree
-from tacit.home.jsonl import JsonlLog
 from tacit.home.layout import CONVERSATIONS, PURGED, Home
 from tacit.home.listing import Stamp, make_stamp
 from tacit.markdown.comment import message_number, source_name, transcript_path

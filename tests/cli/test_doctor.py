@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tacit.config import Config, mask_secret
-from tacit.home.doctor import run_checks
+from tacit.health.doctor import run_checks
 from tacit.home.layout import Home
 from tacit.memory import Memory
 from tests.conftest import Tacit, plain_user

@@ -15,7 +15,7 @@ from tacit.app import init_home
 from tacit.errors import HomeError, NotCheckedOut, StoreError
 from tacit.git.index import find_entries, list_not_checked_out, update_entries
 from tacit.git.objects import store_unreferenced_blob
-from tacit.home.doctor import run_checks
+from tacit.health.doctor import run_checks
 from tacit.home.layout import PURGED
 from tacit.memory import Memory
 from tacit.transcripts.purged import record_purge

@@ -11,7 +11,7 @@ from tacit.config import Workspace
 from tacit.config.workspaces import assign_names
 from tacit.errors import UnsafePath
 from tacit.home.layout import Home
-from tacit.home.workspaces import MAX_FILE_BYTES, Workspaces
+from tacit.workspaces.folders import MAX_FILE_BYTES, Workspaces
 from tests.memory.homes import write
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from tacit.condense.leases import machine_name
 from tacit.condense.plan import plan
+from tacit.health.trust import trust
 from tacit.home.layout import Home
-from tacit.home.trust import trust
 from tests.conftest import GitLog
 from tests.maintenance.life import MEMORY, Life, archived_text, killed_at
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tacit.markdown.conflict_markers import find_marker_line, may_have_markers
+from tacit.markdown.records import find_conflict_line
 from tacit.transcripts import format as form
 from tacit.transcripts.model import Opening
 
@@ -85,25 +86,23 @@ def _transcript(*said: str) -> str:
 
 
 def test_people_may_talk_about_conflicts() -> None:
-    assert (
-        form.find_conflict_line(_transcript(f"What is this?\n{MERGE}", "Hm.\n<<<<<<< HEAD", ">>>>>>> x")) == 0
-    )
+    assert find_conflict_line(_transcript(f"What is this?\n{MERGE}", "Hm.\n<<<<<<< HEAD", ">>>>>>> x")) == 0
     by_hand = f"---\nstarted: 2026-03-02T09:00:00Z\n---\n\n## 09:00 — user\nWhat is this?\n{MERGE}"
-    assert form.find_conflict_line(by_hand) == 0
+    assert find_conflict_line(by_hand) == 0
 
 
 def test_a_transcript_that_was_merged_is_damaged() -> None:
     text = _transcript("Hello.", f"Look:\n{MERGE}", "Bye.")
     head, mark, rest = text.partition("\n## 09:00")
     both = f"{head}\n<<<<<<< HEAD{mark}{rest}=======\n>>>>>>> theirs\n"
-    assert form.find_conflict_line(both) == head.count("\n") + 2
+    assert find_conflict_line(both) == head.count("\n") + 2
     in_head = text.replace("session_id: s1\n", "<<<<<<< HEAD\nsession_id: s1\n=======\n>>>>>>> b\n")
     assert in_head != text
-    assert form.find_conflict_line(in_head) == 2
+    assert find_conflict_line(in_head) == 2
     changed = text.replace("Bye.", f"Bye.\n{MERGE}")
-    assert form.find_conflict_line(changed) > text.count("\n") - 4
+    assert find_conflict_line(changed) > text.count("\n") - 4
     by_hand = (
         "---\nstarted: 2026-03-02T09:00:00Z\n---\n\n## 09:00 — user\nHi\n<<<<<<< HEAD\n## 09:01 — agent\nA\n"
         "=======\n## 09:01 — agent\nB\n>>>>>>> b\n"
     )
-    assert form.find_conflict_line(by_hand) == 7
+    assert find_conflict_line(by_hand) == 7

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import tacit as product
+from tacit.health.trust import trust
 from tacit.home.layout import Home
-from tacit.home.trust import trust
 from tacit.memory import Memory
 from tests.embeddings.conftest import serve
 from tests.memory.homes import live_in, opened, settle

@@ -11,8 +11,8 @@ import pytest
 
 from tacit import sample
 from tacit.cli.commands import demo
+from tacit.health.trust import trust
 from tacit.home.layout import Home
-from tacit.home.trust import trust
 
 QUESTIONS = Path(__file__).parents[1] / "data" / "questions.jsonl"
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from tacit.home.categories import CATEGORIES, category_of
 from tacit.markdown import comment
 from tacit.markdown.chunker import MAX_CHUNK_CHARS
+from tacit.markdown.escape import restore_block, restore_characters
 from tacit.markdown.notes import decode, split
 from tacit.privacy.audience import AUDIENCES
 from tacit.search.documents import embedded_text, read_document
 from tacit.search.model import Chunk, Document
 from tacit.transcripts import format as transcripts
-from tacit.transcripts.escape import restore_block, restore_characters
 from tacit.transcripts.model import Opening
 from tests.hostile import hostile
 from tests.markdown.test_hostile import FILES

@@ -14,13 +14,13 @@ import pytest
 from tacit.config import Workspace
 from tacit.home.layout import Home
 from tacit.home.listing import INDEXED
-from tacit.home.workspaces import Workspaces
 from tacit.search import searcher as module
 from tacit.search.index import IndexUnavailable
 from tacit.search.model import EVERYTHING, Scope
 from tacit.search.models import SearchModels
 from tacit.search.searcher import Searcher
 from tacit.search.watcher import watch_home
+from tacit.workspaces.folders import Workspaces
 from tests.conftest import eventually
 from tests.memory.homes import write
 from tests.search.fakes import LONG_AGO

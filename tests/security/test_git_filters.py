@@ -17,7 +17,7 @@ from tacit.git.attributes import make_lfs_pointer
 from tacit.git.commits import CommitPlan, FileChange, import_commits
 from tacit.git.objects import store_unreferenced_blob
 from tacit.git.repository import Git
-from tacit.home.doctor import run_checks
+from tacit.health.doctor import run_checks
 from tacit.memory import Memory
 from tests.conftest import Tacit
 

@@ -21,7 +21,6 @@ from tacit.daemon_socket import send_request, socket_path
 from tacit.errors import HomeError, TacitError, UnsafePath, UsageError
 from tacit.git.refs import create_snapshot
 from tacit.home.files import Tree, digest
-from tacit.home.note_store import read_note
 from tacit.home.paths import is_identity, name_key, path_problem
 from tacit.learn import window_proposals
 from tacit.learn.extractors.extractor import Extractor
@@ -36,6 +35,7 @@ from tacit.rebuild.store import open_rebuild
 from tacit.review.entries import add_lines
 from tacit.search.searcher import Searcher
 from tacit.transcripts.attribution import AttributedTranscript, Utterance
+from tacit.workspaces.note_store import read_note
 from tests.client.serving import serving
 from tests.conftest import Tacit
 from tests.maintenance.life import GROUP, OWNER

@@ -10,9 +10,9 @@ import pytest
 
 import tacit
 from tacit.app import load_config
-from tacit.home import trust
+from tacit.health import trust
+from tacit.health.trust import is_trusted
 from tacit.home.layout import Home
-from tacit.home.trust import is_trusted
 
 REACHING = "git: {auto_push: true, remote: 'https://evil.example/x.git'}\n"
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from tacit.app import open_home, utc_now
 from tacit.errors import DiskError, StoreError, UsageError
-from tacit.home.conflicts import NoteTree
+from tacit.git.conflicts import NoteTree
 from tacit.markdown.model import Note
 from tacit.markdown.notes import decode, set_fields
 from tacit.memory import Memory

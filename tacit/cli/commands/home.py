@@ -11,12 +11,12 @@ from tacit import config as configuration
 from tacit.app import create_memory, init_home, load_config, utc_now
 from tacit.config import Config
 from tacit.context.topic_problems import find_topic_problems
-from tacit.diagnostics import Problem
+from tacit.diagnostics import CheckResult, Problem
 from tacit.errors import ConfigError, TacitError, UsageError
-from tacit.home.doctor import CheckResult, run_checks
-from tacit.home.init import InitReport
+from tacit.health.doctor import run_checks
+from tacit.health.init import InitReport
+from tacit.health.permissions import close_to_others, list_open_paths
 from tacit.home.layout import Home, find_home
-from tacit.home.permissions import close_to_others, list_open_paths
 from tacit.terminal import output
 from tacit.terminal.arguments import add_home_option, add_json_option, add_quiet_option
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from tacit.daemon_socket import Unreachable, send_request, socket_path
 from tacit.errors import ConfigError, MergeConflict, TacitError
-from tacit.home import status as overview
+from tacit.health import status as overview
 from tacit.home.layout import Home, find_home
 from tacit.terminal import output
 from tacit.terminal.arguments import add_home_option, add_json_option
@@ -128,8 +128,8 @@ def _workspaces(home: Home, state: overview.Overview, problems: list[str]) -> li
     if not overview.has_workspaces(home):
         return []
     from tacit.app import load_config
-    from tacit.home.conflicts import LEFT_OUT_MESSAGE
-    from tacit.home.workspaces import Workspaces
+    from tacit.git.conflicts import LEFT_OUT_MESSAGE
+    from tacit.workspaces.folders import Workspaces
 
     try:
         loaded = load_config(home)

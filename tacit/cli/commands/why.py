@@ -35,9 +35,8 @@ from tacit.context.loaded_files import block_label as label
 from tacit.context.model import Block, Dropped, Receipt, Section
 from tacit.context.receipt_codec import as_dict
 from tacit.errors import UsageError
-from tacit.home.conflicts import NoteTree
+from tacit.git.conflicts import NoteTree
 from tacit.home.layout import Home, find_home
-from tacit.home.workspaces import Workspaces
 from tacit.provenance.trace import SourceTurn, Trace
 from tacit.search.model import Scope
 from tacit.sessions.agents import find_excluded_agent, resolve_key
@@ -57,6 +56,7 @@ from tacit.terminal.lines import (
 )
 from tacit.terminal.paths import path_in_home
 from tacit.text import tokens
+from tacit.workspaces.folders import Workspaces
 
 _COMPILE_HINT = '`tacit compile "…"` makes one.'
 

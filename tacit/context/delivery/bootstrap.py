@@ -40,7 +40,7 @@ from tacit.context.loaded_files import IDENTITY_FOLDER, Listener, block_label
 from tacit.context.model import Dropped, Notice, Receipt, Section
 from tacit.context.ranking import short_digest
 from tacit.errors import TacitError, UnsafePath
-from tacit.home.conflicts import NoteTree, find_conflict
+from tacit.git.conflicts import NoteTree, find_conflict
 from tacit.home.layout import Home
 from tacit.markdown import notes
 from tacit.markdown.strip import is_text, strip_note

@@ -24,8 +24,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from tacit.errors import Busy, TacitError
+from tacit.git.conflicts import NoteTree
 from tacit.home import files
-from tacit.home.conflicts import NoteTree
 from tacit.home.layout import CONTEXT_FILE, Home
 
 FOLDER_NOTE = (

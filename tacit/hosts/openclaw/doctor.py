@@ -16,9 +16,8 @@ from tacit.config import Config
 from tacit.context import receipts
 from tacit.context.model import Receipt
 from tacit.daemon_socket import Unreachable, send_request, socket_path
-from tacit.diagnostics import Problem
+from tacit.diagnostics import CheckResult, Problem
 from tacit.errors import HostError
-from tacit.home.doctor import CheckResult
 from tacit.home.layout import Home
 from tacit.hosts.openclaw import baseline, packaged, phases, settings
 from tacit.hosts.openclaw import manifest as record

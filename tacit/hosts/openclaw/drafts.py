@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tacit.diagnostics import Problem
 from tacit.errors import StoreError, UsageError
-from tacit.home.conflicts import NoteTree
+from tacit.git.conflicts import NoteTree
 from tacit.home.files import Tree, digest
 from tacit.hosts.openclaw import compact_files, wisdom_section
 from tacit.hosts.openclaw import soul as souls

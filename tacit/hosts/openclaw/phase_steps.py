@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from tacit.app import set_inject_files
 from tacit.config import Files
+from tacit.diagnostics import CheckResult
 from tacit.errors import DraftRefused, HostError, UsageError
-from tacit.home.doctor import CheckResult
 from tacit.hosts.openclaw import baseline, drafts, packaged, phases, probe, settings
 from tacit.hosts.openclaw import soul as souls
 from tacit.hosts.openclaw.machine import OpenClawHost

@@ -24,8 +24,8 @@ from typing import Any, Literal, NamedTuple, get_args
 from tacit.app import load_config
 from tacit.config import Files
 from tacit.errors import UsageError
+from tacit.git.jsonl import JsonlLog
 from tacit.home.files import digest
-from tacit.home.jsonl import JsonlLog
 from tacit.hosts.openclaw import baseline
 from tacit.hosts.openclaw.machine import OpenClawHost
 from tacit.hosts.openclaw.workspace import (

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tacit.context import receipts
-from tacit.diagnostics import Problem
+from tacit.diagnostics import CheckResult, Problem
 from tacit.errors import HostError
-from tacit.home.doctor import CheckResult
 from tacit.hosts.openclaw import packaged, settings
 from tacit.hosts.openclaw.baseline import OWN_SESSION_KEYS
 from tacit.hosts.openclaw.bootstrap_files import NAMES

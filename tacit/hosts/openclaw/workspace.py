@@ -18,7 +18,7 @@ from tacit.config import Config
 from tacit.diagnostics import Problem
 from tacit.embeddings.protocol import EmbedderError
 from tacit.errors import ChangedOnDisk, DraftRefused, StoreError, UsageError
-from tacit.home.conflicts import NoteTree
+from tacit.git.conflicts import NoteTree
 from tacit.home.files import Tree, digest
 from tacit.home.layout import CONFIG, find_home
 from tacit.hosts.openclaw import compact_files, soul

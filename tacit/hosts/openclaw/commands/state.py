@@ -9,9 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tacit.app import load_config, open_home, utc_now
-from tacit.diagnostics import Problem
+from tacit.diagnostics import CheckResult, Problem
 from tacit.errors import HostError
-from tacit.home.doctor import CheckResult
 from tacit.home.layout import find_home
 from tacit.hosts.openclaw import baseline, bootstrap_files, doctor, packaged, probe
 from tacit.hosts.openclaw.baseline import ComparisonRow, SessionReport

@@ -16,10 +16,10 @@ from tacit.app import init_home, load_config
 from tacit.errors import GitError, HomeError
 from tacit.git import hooks
 from tacit.git.repository import Git
-from tacit.home import files, init
-from tacit.home.init import FOLDERS
-from tacit.home.layout import Home
-from tacit.home.trust import is_trusted, trust
+from tacit.health import init
+from tacit.health.trust import is_trusted, trust
+from tacit.home import files
+from tacit.home.layout import FOLDERS, Home
 
 if TYPE_CHECKING:
     from tests.conftest import GitLog
@@ -393,7 +393,7 @@ def test_the_config_of_a_clone_reaches_nothing_until_init_was_run_in_it(home: Pa
 
 
 def test_the_starter_holds_what_a_home_is_made_of() -> None:
-    place = Path(tacit.__file__).parent / "home" / "starter"
+    place = Path(tacit.__file__).parent / "health" / "starter"
     starter = init.load_starter_files(place, "x: 1\n")
     assert set(MADE) <= set(starter)
     assert starter["memory-config.yaml"] == b"x: 1\n"

@@ -155,7 +155,7 @@ def _find_conflicts(home: Home, notes: list[str]) -> list[tuple[str, str]]:
     ]
     if not suspects and not list_unmerged(root):
         return []
-    from tacit.home.conflicts import conflict_problems  # imports markdown, which is rarely needed
+    from tacit.git.conflicts import conflict_problems  # imports markdown, which is rarely needed
 
     return [
         (problem.where, f"{problem.what} {problem.todo}") for problem in conflict_problems(home, suspects)

@@ -21,8 +21,8 @@ from zlib import crc32
 from tacit.config import Workspace
 from tacit.config.workspaces import assign_names
 from tacit.errors import MergeConflict, StoreError
+from tacit.git.conflicts import NoteTree
 from tacit.home import files
-from tacit.home.conflicts import NoteTree
 from tacit.home.layout import Home
 from tacit.home.listing import ENDINGS, Stamp, walk
 from tacit.home.workspace_files import (

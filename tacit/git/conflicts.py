@@ -22,7 +22,7 @@ from tacit.home.layout import CONFLICTS, CONVERSATIONS, NOTE_FILES, NOTE_FOLDERS
 from tacit.home.listing import ENDINGS, TEXT_ENDINGS
 from tacit.home.workspace_files import WORKSPACE
 from tacit.markdown import conflict_markers
-from tacit.transcripts import format as form
+from tacit.markdown.records import find_conflict_line
 
 _TRANSCRIPT_FOLDERS = (f"{CONVERSATIONS}/", "archive/conversations/")
 _RECORDED_PREFIXES = (*_TRANSCRIPT_FOLDERS, f"{WORKSPACE}/")
@@ -37,7 +37,7 @@ def find_markers(path: str, data: bytes) -> MergeConflict | None:
         return None
     text = data.decode("utf-8", "surrogateescape")
     line = (
-        form.find_conflict_line(text)
+        find_conflict_line(text)
         if path.startswith(_TRANSCRIPT_FOLDERS)
         else conflict_markers.find_marker_line(text)
     )

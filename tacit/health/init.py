@@ -15,30 +15,15 @@ from tacit.git import hooks
 from tacit.git.attributes import find_blocking_filters
 from tacit.git.commits import PLAIN, CommitPlan, FileChange, import_commits
 from tacit.git.committer import make_filter_problem
+from tacit.git.conflicts import conflict_problem
 from tacit.git.index import find_entries, list_not_checked_out, list_tracked
 from tacit.git.repair import repair
 from tacit.git.repository import Blob, Git, blob_name, require_installed
 from tacit.git.work_marker import GitWork
+from tacit.health.permissions import close_to_others
+from tacit.health.trust import trust
 from tacit.home import files
-from tacit.home.conflicts import conflict_problem
-from tacit.home.layout import Home
-from tacit.home.permissions import close_to_others
-from tacit.home.trust import trust
-
-FOLDERS = (
-    "raw/conversations",
-    "knowledge/identity",
-    "knowledge/memory",
-    "knowledge/journal",
-    "knowledge/projects",
-    "knowledge/people",
-    "knowledge/procedures",
-    "knowledge/reference",
-    "topics",
-    "archive",
-    "attachments",
-    "drafts",
-)
+from tacit.home.layout import FOLDERS, Home
 
 PRIVATE_README = """\
 tacit keeps here what can be made anew: records of open sessions, locks, caches, the search index.

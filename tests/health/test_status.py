@@ -17,9 +17,9 @@ from tacit import config as configuration
 from tacit.config import Config
 from tacit.config.schema import flatten
 from tacit.errors import ConfigError
+from tacit.health.status import DEFAULT_SETTINGS, DELIVERY_MODES, Overview, inspect_home, read_settings
 from tacit.home.files import hold_lock
 from tacit.home.layout import CONFIG, Home
-from tacit.home.status import DEFAULT_SETTINGS, DELIVERY_MODES, Overview, inspect_home, read_settings
 from tacit.memory import Memory
 from tacit.transcripts import spool
 

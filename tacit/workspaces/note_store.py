@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tacit.errors import UsageError
+from tacit.git.conflicts import NoteTree
 from tacit.git.index import require_checked_out
 from tacit.home import files
-from tacit.home.conflicts import NoteTree
 from tacit.home.layout import NOTE_FOLDERS, Home
-from tacit.home.workspaces import Workspaces
 from tacit.markdown import notes
 from tacit.markdown.model import Note
+from tacit.workspaces.folders import Workspaces
 
 
 class NoteStore:

@@ -9,42 +9,32 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 
 from tacit.config import Config, mask_secret
 from tacit.config.schema import KEYS, flatten
-from tacit.diagnostics import Problem
+from tacit.diagnostics import CheckResult, Problem
 from tacit.erase.plan import find_unfinished
 from tacit.errors import MergeConflict, StoreError, TacitError
 from tacit.git import hooks, repair
 from tacit.git.attributes import find_blocking_filters
 from tacit.git.committer import find_loose_transcripts, make_filter_problem
+from tacit.git.conflicts import LEFT_OUT_MESSAGE, find_home_conflicts
 from tacit.git.index import list_files, list_not_checked_out
 from tacit.git.process import read_user_setting
 from tacit.git.repository import Blob, Git, blob_name
 from tacit.git.work_marker import GitWork
-from tacit.home import files, status
-from tacit.home.conflicts import LEFT_OUT_MESSAGE, find_home_conflicts
+from tacit.health import status
+from tacit.home import files
 from tacit.home.generated_lines import locate_transcript, read_generated
-from tacit.home.init import FOLDERS
-from tacit.home.layout import NOTE_FOLDERS, Home
+from tacit.home.layout import FOLDERS, NOTE_FOLDERS, Home
 from tacit.home.workspace_files import WORKSPACE, workspace_path
-from tacit.home.workspaces import Workspaces, WorkspaceStatus
 from tacit.markdown import notes
 from tacit.markdown.comment import is_trusted
 from tacit.transcripts import spool
 from tacit.transcripts.verify import verify
+from tacit.workspaces.folders import Workspaces, WorkspaceStatus
 
 _MIN_FREE_BYTES = 100 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """The result of one check."""
-
-    name: str
-    found: str
-    problems: tuple[Problem, ...] = ()
 
 
 def run_checks(home: Home, config: Config, tick: Callable[[int, int], None]) -> Iterator[CheckResult]:

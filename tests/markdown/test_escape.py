@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tacit.transcripts import escape
+from tacit.markdown import escape
 from tests.hostile import SHAPES, characters, hostile
 
 _LOOKS_LIKE_STRUCTURE = re.compile(
