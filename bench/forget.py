@@ -48,9 +48,9 @@ def _plant_secret(home: Path, count: int) -> None:
 def _forget(home: Path, name: str, target: Erasure) -> None:
     memory = tacit.open(home)
     began = time.perf_counter()
-    service.report_erasure(memory, target)
+    memory.services.erasure.report(target)
     shown_at = time.perf_counter()
-    report, remaining = service.carry_out(memory, target, lambda step: None)
+    report, remaining = memory.services.erasure.carry_out(target, lambda step: None)
     done_at = time.perf_counter()
     survey, files = report.plan.survey, {place.path for place in report.plan.places}
     print(

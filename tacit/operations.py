@@ -24,8 +24,7 @@ from tacit.hosts.hooks.hook_events import NotUnderstood, find_text
 from tacit.hosts.registry import find_translation
 from tacit.memory import Memory
 from tacit.privacy.audience import AUDIENCES
-from tacit.read_note import MAX_LINES
-from tacit.read_note import read as read_file
+from tacit.search.file_reader import MAX_LINES
 from tacit.search.model import EVERYTHING, Scope
 from tacit.sessions.agents import resolve_key
 from tacit.sessions.keys import MAIN_SESSION_KEY
@@ -297,7 +296,8 @@ def read(served: OperationContext, body: Body) -> Json:
     fields = {name: value for name, value in body.items() if name != "from"}
     scope = _profile_of(served, _read_caller(fields)).scope if _names_caller(fields) else EVERYTHING
     first_line, count = _read_int(body, "from"), _read_int(body, "lines")
-    result = read_file(served.memory, _read_text(body, "path"), scope, first_line or 1, count or MAX_LINES)
+    reader = served.memory.services.file_reader
+    result = reader.read(_read_text(body, "path"), scope, first_line or 1, count or MAX_LINES)
     return result._asdict()
 
 

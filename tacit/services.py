@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from tacit.context.delivery.bootstrap import BootstrapResult, bootstrap
     from tacit.context.home_view import LiveHome
     from tacit.context.service import TurnService
+    from tacit.erase.service import ErasureService
     from tacit.learn.attribution import SpeakerAttribution
     from tacit.learn.drafts import DraftMaker
     from tacit.learn.inbox import RememberInbox
@@ -55,8 +56,10 @@ if TYPE_CHECKING:
     from tacit.llm.chat import Chat
     from tacit.llm.commit_subject import make_composer
     from tacit.llm.structured import Ask
+    from tacit.provenance.purge import PurgeService
     from tacit.provenance.trace import LineTracer
     from tacit.review.service import NoteEditor, ReviewService
+    from tacit.search.file_reader import FileReader
     from tacit.search.searcher import Searcher
     from tacit.topics.model_gate import GatedActivator
 else:
@@ -73,6 +76,9 @@ else:
     make_composer = load_later("tacit.llm.commit_subject", "make_composer")
     NoteEditor = load_later("tacit.review.service", "NoteEditor")
     ReviewService = load_later("tacit.review.service", "ReviewService")
+    ErasureService = load_later("tacit.erase.service", "ErasureService")
+    PurgeService = load_later("tacit.provenance.purge", "PurgeService")
+    FileReader = load_later("tacit.search.file_reader", "FileReader")
     Searcher = load_later("tacit.search.searcher", "Searcher")
 
 
@@ -119,6 +125,10 @@ class Services:
         """Close the index, if it was opened."""
         if "searcher" in self.__dict__:
             self.searcher.close()
+
+    @cached_property
+    def file_reader(self) -> FileReader:
+        return FileReader(self.home, self.clock, self.workspaces)
 
     @cached_property
     def turns(self) -> TurnService:
@@ -237,6 +247,14 @@ class Services:
             drafts=self.drafts,
             ask=self._ask,
         )
+
+    @cached_property
+    def erasure(self) -> ErasureService:
+        return ErasureService(self.home, self.config, self.clock, self.git, self.workspaces)
+
+    @cached_property
+    def purge(self) -> PurgeService:
+        return PurgeService(self.home, self.config, self.clock, self.git, self.committer, self.attribution)
 
     @cached_property
     def maintenance(self) -> Maintenance:

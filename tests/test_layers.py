@@ -22,11 +22,8 @@ UPWARD: set[tuple[str, str]] = {
     ("git", "transcripts"),
     ("git", "review"),
     ("sessions", "context"),
-    ("provenance", "memory"),
     ("rebuild", "memory"),
     ("rebuild", "app"),
-    ("erase", "memory"),
-    ("read_note", "memory"),
     ("operations", "client"),
 }
 

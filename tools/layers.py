@@ -26,7 +26,7 @@ LAYERS = {
     ),
     "features": (
         *("topics", "review", "learn", "context", "condense", "rebuild", "erase", "provenance"),
-        *("read_note", "health", "terminal"),
+        *("health", "terminal"),
     ),
     "one home": (
         *("maintenance", "services", "memory", "app", "evaluation", "hosts"),

@@ -18,18 +18,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
+from tacit.clock import Clock
+from tacit.config import Config
 from tacit.erase.targets import match_origin
 from tacit.errors import Busy, ChangedOnDisk, StoreError, UsageError
 from tacit.git.attributes import find_blocking_filters
 from tacit.git.commits import CommitPlan, FileChange
 from tacit.git.committer import Committer
+from tacit.git.repository import Git
 from tacit.home import files, generated_lines
 from tacit.home.generated_lines import ARCHIVED_CONVERSATIONS, FOLDERS, GeneratedLine
-from tacit.home.layout import CONVERSATIONS, PURGED
+from tacit.home.layout import CONVERSATIONS, PURGED, Home
 from tacit.learn import window_proposals
+from tacit.learn.attribution import SpeakerAttribution
 from tacit.learn.model import Change as Proposed
 from tacit.learn.model import ChangeSet
 from tacit.learn.taint import find_derived
@@ -38,9 +41,6 @@ from tacit.markdown.note_page import restore_superseded
 from tacit.transcripts import writer
 from tacit.transcripts.model import ToolCall, Transcript
 from tacit.transcripts.purged import load_purged, record_purge
-
-if TYPE_CHECKING:
-    from tacit.memory import Memory
 
 _MAX_ATTEMPTS = 5  # another process may write to the same note
 _MIN_URL_CHARS = 4  # in url:TEXT
@@ -68,37 +68,83 @@ class Purge:
         return not self.sources
 
 
-def inspect(memory: Memory, origin: str, *, edited: bool = False) -> Purge:
-    """What would be removed. `edited`: include lines that were edited since."""
-    return _PurgeRun(memory, origin, edited=edited).seen()
+class PurgeService:
+    def __init__(
+        self,
+        home: Home,
+        config: Config,
+        clock: Clock,
+        git: Git,
+        committer: Committer,
+        attribution: SpeakerAttribution,
+    ) -> None:
+        self._home, self._config, self._clock = home, config, clock
+        self._git, self._committer, self._attribution = git, committer, attribution
+
+    def inspect(self, origin: str, *, edited: bool = False) -> Purge:
+        """What would be removed. `edited`: include lines that were edited since."""
+        return self._plan_purge(origin, edited=edited).preview()
+
+    def carry_out(self, origin: str, *, by: str, why: str = "", edited: bool = False) -> Purge:
+        with files.hold_lock(self._home.lock), files.explain_disk_errors("purge"):
+            if waiting := self._committer.waits_for():
+                raise Busy(f"Nothing was purged: {waiting}.")
+            purging = self._plan_purge(origin, edited=edited)
+            preview = purging.preview()
+            if preview.is_empty:
+                return preview
+            return replace(preview, commit=purging.carry_out(self._committer, preview, by, why))
+
+    def _plan_purge(self, origin: str, *, edited: bool) -> _OriginPurge:
+        origin = origin.strip()
+        sources = dict(self._find_sources(origin))
+        return _OriginPurge(self._home, self._clock, self._git, origin, sources, with_edited=edited)
+
+    def _find_sources(self, origin: str) -> Iterator[tuple[str, frozenset[int] | None]]:
+        is_call, probe = _call_matcher(origin)
+        if is_call is not None:
+            yield from self._find_call_sources(is_call, probe)
+            return
+        stem = comment.source_name(origin.replace(f"{ARCHIVED_CONVERSATIONS}/", f"{CONVERSATIONS}/", 1))
+        if _STEM.fullmatch(stem):
+            if generated_lines.locate_transcript(self._home, comment.transcript_path(stem)):
+                yield stem, None
+            return
+        is_origin = _session_matcher(origin)
+        assert is_origin is not None
+        for path in _transcripts_containing(self._home, b""):
+            fields = writer.attempt_load(self._home, path).fields
+            if is_origin(str(fields.get("session_id", "")), str(fields.get("session_key", ""))):
+                yield _stem_of(path), None
+
+    def _find_call_sources(
+        self, is_call: Callable[[ToolCall], bool], probe: str
+    ) -> Iterator[tuple[str, frozenset[int]]]:
+        trusted = self._config.lifecycle.trusted_tools
+        # Only letters that a transcript never escapes.
+        letters = max(re.findall(r"[a-z0-9]+", probe.casefold()), key=len, default="")
+        for path in _transcripts_containing(self._home, letters.encode()):
+            transcript = writer.attempt_load(self._home, path)
+            calls = {turn.number for turn in transcript.turns if isinstance(turn, ToolCall) and is_call(turn)}
+            if calls:
+                yield _stem_of(path), frozenset(self._derived_numbers(transcript, calls, trusted))
+
+    def _derived_numbers(
+        self, transcript: Transcript, calls: set[int], trusted: tuple[str, ...]
+    ) -> tuple[int, ...]:
+        is_owner = self._attribution.trust_of(transcript).is_owner
+        return find_derived(transcript, calls, is_owner=is_owner, trusted_tools=trusted)
 
 
-def carry_out(memory: Memory, origin: str, *, by: str, why: str = "", edited: bool = False) -> Purge:
-    committer = Committer(memory.home, memory.git, memory.services.clock.now)
-    with files.hold_lock(memory.home.lock), files.explain_disk_errors("purge"):
-        if waiting := committer.waits_for():
-            raise Busy(f"Nothing was purged: {waiting}.")
-        purging = _PurgeRun(memory, origin, edited=edited)
-        preview = purging.seen()
-        if preview.is_empty:
-            return preview
-        commit = purging.carry_out(committer, preview, by, why)
-    return _with_commit(preview, commit)
+class _OriginPurge:
+    def __init__(
+        self, home: Home, clock: Clock, git: Git, origin: str, sources: SourceNumbers, *, with_edited: bool
+    ) -> None:
+        self._home, self._clock, self._git = home, clock, git
+        self.origin, self._sources, self._with_edited = origin, sources, with_edited
+        self._tree = files.Tree(home.root)
 
-
-def _with_commit(preview: Purge, commit: str) -> Purge:
-    values = {name: getattr(preview, name) for name in Purge.__dataclass_fields__}
-    return Purge(**{**values, "commit": commit})
-
-
-class _PurgeRun:
-    def __init__(self, memory: Memory, origin: str, *, edited: bool) -> None:
-        self._memory, self._home, self._git = memory, memory.home, memory.git
-        self.origin, self._with_edited = origin.strip(), edited
-        self._sources = dict(_find_sources(memory, self.origin))
-        self._tree = files.Tree(memory.home.root)
-
-    def seen(self) -> Purge:
+    def preview(self) -> Purge:
         already_purged = load_purged(self._home.root).sources
         sources = tuple(sorted(_source_names(self._sources)))
         lines = [line for line in self._marked_lines() if self._is_from(line)]
@@ -132,7 +178,7 @@ class _PurgeRun:
             path, name = next(iter(filters.items()))
             problem = f"{path} has the git filter {name}, which tacit does not run, so nothing was purged."
             raise UsageError(f"{problem} Take the filter out of the git attributes first.")
-        now = self._memory.services.clock.now()
+        now = self._clock.now()
         if not preview.is_named:
             timestamp = now.isoformat(timespec="seconds")
             record_purge(
@@ -246,24 +292,6 @@ def _source_names(sources: SourceNumbers) -> Iterator[str]:
         yield from (stem,) if numbers is None else (f"{stem}#{number}" for number in numbers)
 
 
-def _find_sources(memory: Memory, origin: str) -> Iterator[tuple[str, frozenset[int] | None]]:
-    is_call, probe = _call_matcher(origin)
-    if is_call is not None:
-        yield from _find_call_sources(memory, is_call, probe)
-        return
-    stem = comment.source_name(origin.replace(f"{ARCHIVED_CONVERSATIONS}/", f"{CONVERSATIONS}/", 1))
-    if _STEM.fullmatch(stem):
-        if generated_lines.locate_transcript(memory.home, comment.transcript_path(stem)):
-            yield stem, None
-        return
-    is_origin = _session_matcher(origin)
-    assert is_origin is not None
-    for path in _transcripts_containing(memory, b""):
-        fields = writer.attempt_load(memory.home, path).fields
-        if is_origin(str(fields.get("session_id", "")), str(fields.get("session_key", ""))):
-            yield _stem_of(path), None
-
-
 def _session_matcher(origin: str) -> Callable[[str, str], bool] | None:
     """A test for the sessions that an origin names; None if it names no session."""
     if _call_matcher(origin)[0] is not None or _STEM.fullmatch(comment.source_name(origin)):
@@ -294,29 +322,9 @@ def _call_matcher(origin: str) -> tuple[Callable[[ToolCall], bool] | None, str]:
     return None, ""
 
 
-def _find_call_sources(
-    memory: Memory, is_call: Callable[[ToolCall], bool], probe: str
-) -> Iterator[tuple[str, frozenset[int]]]:
-    trusted = memory.config.lifecycle.trusted_tools
-    # Only letters that a transcript never escapes.
-    letters = max(re.findall(r"[a-z0-9]+", probe.casefold()), key=len, default="")
-    for path in _transcripts_containing(memory, letters.encode()):
-        transcript = writer.attempt_load(memory.home, path)
-        calls = {turn.number for turn in transcript.turns if isinstance(turn, ToolCall) and is_call(turn)}
-        if calls:
-            yield _stem_of(path), frozenset(_derived_numbers(memory, transcript, calls, trusted))
-
-
-def _derived_numbers(
-    memory: Memory, transcript: Transcript, calls: set[int], trusted: tuple[str, ...]
-) -> tuple[int, ...]:
-    is_owner = memory.services.attribution.trust_of(transcript).is_owner
-    return find_derived(transcript, calls, is_owner=is_owner, trusted_tools=trusted)
-
-
-def _transcripts_containing(memory: Memory, probe: bytes) -> Iterator[str]:
+def _transcripts_containing(home: Home, probe: bytes) -> Iterator[str]:
     """The transcripts that contain these bytes, ignoring case."""
-    tree = files.Tree(memory.home.root)
+    tree = files.Tree(home.root)
     for path in tree.files(CONVERSATIONS, ARCHIVED_CONVERSATIONS):
         if path.endswith(".md"):
             with suppress(StoreError, OSError):

@@ -89,7 +89,7 @@ def receive(
 
 def drop(home: Path, what: Erasure | str) -> tuple[ErasureReport, list[str]]:
     meant = forgetting.text_erasure(what) if isinstance(what, str) else what
-    return forgetting.carry_out(product.open(home), meant, lambda step: None)
+    return product.open(home).services.erasure.carry_out(meant, lambda step: None)
 
 
 def forgotten(home: Path, what: Erasure | str = SECRET) -> ErasureReport:

@@ -19,7 +19,6 @@ from tacit.learn.extractors.registry import BUILT_IN
 from tacit.llm.chat import ChatAnswer, ChatError
 from tacit.llm.recording import RecordedChat, Recording
 from tacit.llm.structured import Ask, make_ask
-from tacit.provenance.purge import carry_out
 from tacit.rebuild import service
 from tacit.rebuild.merge import merge_rebuild
 from tacit.rebuild.service import LearningSetup, RebuildResult, rebuild
@@ -203,7 +202,7 @@ def test_what_was_rejected_is_not_proposed_again(lived: Life) -> None:
 
 def test_what_was_purged_is_not_brought_back(lived: Life) -> None:
     path = next(path for path in sorted((lived.root / "raw/conversations").rglob("*.md")))
-    carry_out(lived.memory, str(path.relative_to(lived.root)), by="Ines")
+    lived.memory.services.purge.carry_out(str(path.relative_to(lived.root)), by="Ines")
     lived.memory.commit()
     anew(lived)
     source = path.name.removesuffix(".md")

@@ -12,7 +12,6 @@ import pytest
 from tacit.context.request import Request
 from tacit.errors import ConfigError, MergeConflict, UsageError
 from tacit.memory import Memory
-from tacit.read_note import read
 from tacit.search.model import EVERYTHING, Scope
 from tests.conftest import GitLog, Tacit
 from tests.memory.homes import (
@@ -128,9 +127,9 @@ def test_a_question_for_the_words_of_a_conflict_finds_nothing_of_it(garden: Path
     memory = opened(garden)
     assert all("MARKED" not in hit.text for hit in memory.search("ours theirs MARKED", limit=50))
     with pytest.raises(MergeConflict, match="hoses"):
-        read(memory, HOSES, EVERYTHING)
+        memory.services.file_reader.read(HOSES, EVERYTHING)
     with pytest.raises(UsageError, match="that this session may read"):
-        read(memory, HOSES, Scope(audience="anyone"))
+        memory.services.file_reader.read(HOSES, Scope(audience="anyone"))
     with pytest.raises(MergeConflict, match=r"hoses\.md has unresolved merge conflict markers \(line 7\)"):
         memory.read(HOSES)
 

@@ -19,7 +19,6 @@ from tacit.learn import window_proposals
 from tacit.learn.model import Change, ChangeSet, Source
 from tacit.markdown import comment
 from tacit.memory import Memory
-from tacit.provenance.purge import carry_out, inspect
 from tacit.transcripts import purged as purging
 from tests.conftest import GitLog
 
@@ -104,7 +103,7 @@ def changed(before: dict[str, bytes], after: dict[str, bytes]) -> set[str]:
 
 def test_a_session_goes_with_every_line_that_names_it_and_no_other_byte(lived: Lived) -> None:
     before = lived.files()
-    done = carry_out(lived.memory, "telegram:direct:99", by="hanna", why="a stranger")
+    done = lived.memory.services.purge.carry_out("telegram:direct:99", by="hanna", why="a stranger")
     after = lived.files()
     assert changed(before, after) == {MEMORY, PERSON, DRAFT, PURGED}
     text = before[MEMORY].decode()
@@ -127,13 +126,13 @@ def test_what_a_line_that_goes_struck_out_holds_again(lived: Lived, end: str) ->
     old = [comment.mark_superseded(one, "2026-03-04") for one in (held, other)]
     by_hand = "- 2026-03-01: The big kiln starts at 20:00 (superseded 2026-03-04)"
     lived.put("knowledge/reference/times.md", end.join(["# Times", "", *old, theirs, mine, by_hand, ""]))
-    carry_out(lived.memory, "theirs", by="me")
+    lived.memory.services.purge.carry_out("theirs", by="me")
     left = (lived.root / "knowledge/reference/times.md").read_bytes().decode()
     assert left == end.join(["# Times", "", held, old[1], mine, by_hand, ""])
 
 
 def test_the_proposals_of_a_session_go_and_others_stay(lived: Lived) -> None:
-    carry_out(lived.memory, STRANGER, by="hanna")
+    lived.memory.services.purge.carry_out(STRANGER, by="hanna")
     [left] = window_proposals.list_waiting(lived.memory.home)
     assert [change.text for change in left.changes] == ["Fridays again"]
 
@@ -143,7 +142,7 @@ def test_what_is_proposed_while_it_is_said_is_known_by_its_session(lived: Lived)
     window_proposals.offer(
         lived.memory.home, ChangeSet(STRANGER, "", "2026-03-05", "cues/1", "why", (change,))
     )
-    carry_out(lived.memory, STRANGER, by="hanna")
+    lived.memory.services.purge.carry_out(STRANGER, by="hanna")
     assert [
         one.text for left in window_proposals.list_waiting(lived.memory.home) for one in left.changes
     ] == ["Fridays again"]
@@ -151,19 +150,21 @@ def test_what_is_proposed_while_it_is_said_is_known_by_its_session(lived: Lived)
 
 @pytest.mark.parametrize("origin", ["theirs", "agent:main:telegram:direct:99", "telegram"])
 def test_a_session_is_named_by_its_id_its_key_or_the_beginning_of_one(lived: Lived, origin: str) -> None:
-    assert inspect(lived.memory, origin).sources == (lived.theirs,)
+    assert lived.memory.services.purge.inspect(origin).sources == (lived.theirs,)
 
 
 def test_a_transcript_is_named_by_its_path(lived: Lived) -> None:
-    assert inspect(lived.memory, comment.transcript_path(lived.theirs)).sources == (lived.theirs,)
-    assert inspect(lived.memory, "raw/conversations/2020/01/01/0000-x-y.md").is_empty
+    assert lived.memory.services.purge.inspect(comment.transcript_path(lived.theirs)).sources == (
+        lived.theirs,
+    )
+    assert lived.memory.services.purge.inspect("raw/conversations/2020/01/01/0000-x-y.md").is_empty
 
 
 @pytest.mark.parametrize("origin", ["tool:fetch", "tool:Fetch", "url:evil.example/PAGE", "web:evil.example"])
 def test_what_a_tool_gave_goes_with_what_was_said_in_answer_and_what_repeats_it(
     lived: Lived, origin: str
 ) -> None:
-    done = carry_out(lived.memory, origin, by="hanna")
+    done = lived.memory.services.purge.carry_out(origin, by="hanna")
     assert done.sources == tuple(f"{lived.mine}#{number}" for number in (2, 3, 5))
     texts = {one.text for one in done.lines}
     assert texts == {"- 2026-03-04: From a page", "- 2026-03-04: The whole talk"}
@@ -177,24 +178,24 @@ def test_what_a_tool_gave_goes_with_what_was_said_in_answer_and_what_repeats_it(
 )
 def test_what_only_looks_like_an_origin_is_none(lived: Lived, origin: str) -> None:
     before = lived.files()
-    assert carry_out(lived.memory, origin, by="hanna").is_empty
+    assert lived.memory.services.purge.carry_out(origin, by="hanna").is_empty
     assert lived.files() == before
 
 
 @pytest.mark.parametrize("origin", ["agent", "url:x", "tool:", "a::b"])
 def test_an_origin_that_would_be_too_much_is_refused(lived: Lived, origin: str) -> None:
     with pytest.raises(UsageError):
-        inspect(lived.memory, origin)
+        lived.memory.services.purge.inspect(origin)
 
 
 def test_lines_that_somebody_changed_go_when_asked_for(lived: Lived) -> None:
-    carry_out(lived.memory, "theirs", by="hanna", edited=True)
+    lived.memory.services.purge.carry_out("theirs", by="hanna", edited=True)
     assert lived.files()["knowledge/people/noor.md"] == b"# Noor\n\n"
 
 
 def test_to_look_changes_nothing(lived: Lived) -> None:
     before = lived.files()
-    assert len(inspect(lived.memory, "theirs").lines) == 3
+    assert len(lived.memory.services.purge.inspect("theirs").lines) == 3
     assert lived.files() == before
 
 
@@ -204,7 +205,7 @@ def test_one_commit_holds_it_and_nothing_that_somebody_is_still_working_on(
     text = (lived.root / MEMORY).read_bytes().decode()
     lived.put(MEMORY, text + "\n- not done yet")
     lived.put("knowledge/people/kim.md", "# Kim\n")
-    done = carry_out(lived.memory, "theirs", by="hanna")
+    done = lived.memory.services.purge.carry_out("theirs", by="hanna")
     newest = git_log()[0]
     assert (newest.name, newest.subject, newest.trailer("Purged")) == (
         done.commit,
@@ -226,13 +227,13 @@ def test_a_path_that_is_staged_is_the_users(lived: Lived) -> None:
     lived.put(MEMORY, "# Other\n")
     subprocess.run(["git", "add", MEMORY], cwd=lived.root, check=True)
     with pytest.raises(UsageError, match="staged by you"):
-        carry_out(lived.memory, "theirs", by="hanna")
+        lived.memory.services.purge.carry_out("theirs", by="hanna")
     assert PURGED not in lived.files()
 
 
 def test_undoing_it_brings_all_of_it_back_and_what_was_purged_later_stays_so(lived: Lived) -> None:
     before = lived.files()
-    done = carry_out(lived.memory, "theirs", by="hanna")
+    done = lived.memory.services.purge.carry_out("theirs", by="hanna")
     purging.record_purge(
         lived.memory.home, at="2026-03-04", origin="later", sources=["2026/01/01/x"], by="me"
     )
@@ -244,14 +245,14 @@ def test_undoing_it_brings_all_of_it_back_and_what_was_purged_later_stays_so(liv
 
 def test_undone_there_is_no_trace_of_it(lived: Lived) -> None:
     before = lived.files()
-    lived.memory.history.undo(carry_out(lived.memory, "theirs", by="hanna").commit)
+    lived.memory.history.undo(lived.memory.services.purge.carry_out("theirs", by="hanna").commit)
     assert lived.files() == before
 
 
 def test_a_second_time_there_is_nothing_left_to_do(lived: Lived) -> None:
-    carry_out(lived.memory, "theirs", by="hanna")
+    lived.memory.services.purge.carry_out("theirs", by="hanna")
     before, name = lived.files(), lived.memory.git.head()
-    again = carry_out(lived.memory, "theirs", by="hanna")
+    again = lived.memory.services.purge.carry_out("theirs", by="hanna")
     assert (again.is_named, again.commit, again.lines) == (True, "", ())
     assert (lived.files(), lived.memory.git.head()) == (before, name)
 
@@ -271,7 +272,6 @@ def test_the_file_of_origins_is_committed_with_the_notes_and_nobody_complains_of
 _CHILD = """
 import os, signal, sys
 import tacit as product
-from tacit.provenance.purge import carry_out
 memory = product.open(sys.argv[1])
 left = int(sys.argv[2])
 def count(name):
@@ -285,7 +285,7 @@ def count(name):
     setattr(os, name, called)
 for name in ("fsync", "unlink"):
     count(name)
-carry_out(memory, "theirs", by="hanna")
+memory.services.purge.carry_out("theirs", by="hanna")
 """
 
 
@@ -298,7 +298,7 @@ def test_killed_at_any_write_and_done_again_it_is_done(lived: Lived, tmp_path: P
             [sys.executable, "-c", _CHILD, str(root), str(point)], env=dict(os.environ), capture_output=True
         )
         again = product.open(root)
-        carry_out(again, "theirs", by="hanna")
+        again.services.purge.carry_out("theirs", by="hanna")
         expected = expected or _state(root)
         assert _state(root) == expected, point
         head = subprocess.run(

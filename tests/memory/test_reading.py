@@ -8,7 +8,6 @@ import pytest
 
 from tacit.errors import UsageError
 from tacit.memory import Memory
-from tacit.read_note import read
 from tests.memory.homes import opened, write
 
 OWNER, GROUP, STRANGER = "agent:main:main", "agent:main:telegram:group:-1", "agent:main:telegram:direct:99"
@@ -24,7 +23,7 @@ def memory(home: Path) -> Memory:
 
 def seen(memory: Memory, path: str, key: str) -> str:
     try:
-        return read(memory, path, memory.services.profiles.scope_of(key)).text
+        return memory.services.file_reader.read(path, memory.services.profiles.scope_of(key)).text
     except UsageError as error:
         return f"refused: {error}"
 
@@ -58,16 +57,10 @@ def test_only_files_that_search_sees_are_read(memory: Memory, path: str) -> None
 
 def test_a_part_of_a_file_is_told_by_its_lines(memory: Memory) -> None:
     write(memory.home.root, "knowledge/reference/long.md", "".join(f"line {n}\n" for n in range(1, 1001)))
-    part = read(memory, "knowledge/reference/long.md", memory.services.profiles.scope_of(OWNER), 10, 3)
+    path, scope = "knowledge/reference/long.md", memory.services.profiles.scope_of(OWNER)
+    part = memory.services.file_reader.read(path, scope, 10, 3)
     assert (part.text, part.first, part.last) == ("line 10\nline 11\nline 12", 10, 12)
-    assert (
-        len(
-            read(memory, "knowledge/reference/long.md", memory.services.profiles.scope_of(OWNER)).text.split(
-                "\n"
-            )
-        )
-        == 400
-    )
+    assert len(memory.services.file_reader.read(path, scope).text.split("\n")) == 400
 
 
 def test_a_file_of_an_adopted_workspace_is_read_by_the_path_that_search_gives(

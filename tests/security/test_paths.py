@@ -30,7 +30,6 @@ from tacit.learn.pipeline import learn
 from tacit.markdown import notes
 from tacit.markdown.note_page import NoteLine
 from tacit.memory import Memory
-from tacit.read_note import read
 from tacit.rebuild.store import open_rebuild
 from tacit.review.entries import add_lines
 from tacit.search.searcher import Searcher
@@ -91,7 +90,7 @@ def files_in(root: Path) -> dict[str, bytes]:
 
 def seen(memory: Memory, path: str, key: str) -> str:
     try:
-        return read(memory, path, memory.services.profiles.scope_of(key)).text
+        return memory.services.file_reader.read(path, memory.services.profiles.scope_of(key)).text
     except UsageError:
         return ""
 
@@ -385,7 +384,7 @@ def test_no_spelling_lets_others_read_the_owners_notes(home: Path, path: str) ->
     memory = product.open(home)
     for key in (GROUP, "agent:main:telegram:direct:99"):
         with pytest.raises(UsageError, match="There is no"):
-            read(memory, path, memory.services.profiles.scope_of(key))
+            memory.services.file_reader.read(path, memory.services.profiles.scope_of(key))
     with serving(home):
         status, answer = posted(home, "/v1/read", path=path, session_key=GROUP)
         assert (status, "PLUMWORD" in answer) == (400, False)

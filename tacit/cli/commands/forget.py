@@ -18,7 +18,7 @@ from tacit.erase.service import ErasureReport
 from tacit.errors import UsageError
 from tacit.home.generated_lines import GeneratedLine
 from tacit.memory import Memory
-from tacit.provenance.purge import Purge, carry_out, inspect
+from tacit.provenance.purge import Purge
 from tacit.terminal import output
 from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
 from tacit.terminal.paths import path_in_home
@@ -61,7 +61,7 @@ def run_forget(options: argparse.Namespace) -> int:
         output.warn(f"{problem.what} {problem.todo}")
     if options.yes:
         return _forget(memory, target, options)
-    report = forgetting.report_erasure(memory, target)
+    report = memory.services.erasure.report(target)
     if options.json:
         output.dump({**_report_json(report), "done": False})
     elif report.plan.is_empty:
@@ -87,8 +87,8 @@ def _read_target(memory: Memory, options: argparse.Namespace) -> Erasure:
 
 
 def _forget(memory: Memory, target: Erasure, options: argparse.Namespace) -> int:
-    report, remaining = forgetting.carry_out(
-        memory, target, lambda step: None if options.json else output.warn(step)
+    report, remaining = memory.services.erasure.carry_out(
+        target, lambda step: None if options.json else output.warn(step)
     )
     if options.json:
         output.dump({**_report_json(report), "done": not report.plan.is_empty, "left": remaining})
@@ -340,9 +340,11 @@ def run_purge(options: argparse.Namespace) -> int:
     memory = open_home(options.home, recover=False)
     if options.yes:
         user = options.by or getpass.getuser()
-        purge = carry_out(memory, options.origin, by=user, why=options.why, edited=options.edited)
+        purge = memory.services.purge.carry_out(
+            options.origin, by=user, why=options.why, edited=options.edited
+        )
     else:
-        purge = inspect(memory, options.origin, edited=options.edited)
+        purge = memory.services.purge.inspect(options.origin, edited=options.edited)
     if options.json:
         output.dump({**_purge_json(purge), "done": options.yes and not purge.is_empty})
     elif purge.is_empty:
