@@ -21,9 +21,9 @@ from tacit.git.remotes import list_remotes
 from tacit.git.repository import Git
 from tacit.home import files
 from tacit.home.layout import Home
-from tacit.home.workspaces import Workspaces
 from tacit.search.open_index import quarantine_index
 from tacit.transcripts.capture import count_tokens
+from tacit.workspaces.folders import Workspaces
 
 _UNREACHABLE = (
     "other clones and backups of this home",

@@ -10,13 +10,13 @@ from tacit.errors import MergeConflict, StoreError, UsageError
 from tacit.home.layout import Home
 from tacit.home.listing import ENDINGS, stat_listed
 from tacit.home.workspace_files import is_workspace_path
-from tacit.home.workspaces import Workspaces
 from tacit.markdown import notes
 from tacit.privacy.audience import AUDIENCES
 from tacit.privacy.redaction import clean
 from tacit.privacy.strip_injected import remove_sections
 from tacit.search.documents import read_document
 from tacit.search.model import Document, Scope
+from tacit.workspaces.folders import Workspaces
 
 MAX_LINES = 400
 _MAX_BYTES = 4 * 2**20

@@ -250,13 +250,13 @@ def test_a_provider_that_is_down_is_told_and_tried_again(at: At, monkeypatch: py
 
         return ask
 
-    monkeypatch.setattr(at.work.served.memory, "ask", down)
+    monkeypatch.setattr(at.work.served.memory.services.extractor, "_ask", down)
     at.live.message(SessionRef(session_id="a"), "user", "We decided to fire the plates at 1,215 degrees.")
     at.live.end(SessionRef(session_id="a"))
     at.run("commit")
     assert "1 conversations are still to be learned from" in at.run("learn").waiting
     assert any("does not answer" in problem for problem in at.work.problems())
-    monkeypatch.setattr(at.work.served.memory, "ask", lambda task: None)
+    monkeypatch.setattr(at.work.served.memory.services.extractor, "_ask", lambda task: None)
     assert at.run("learn").waiting == ""
     assert "1,215" in (at.home / "knowledge/memory/MEMORY.md").read_text()
 
