@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tacit import config as configuration
 from tacit.config import Config, Files, LoadedConfig, Workspace
-from tacit.config.editing import set_word
+from tacit.config.editing import add_workspace, set_word
 from tacit.config.schema import flatten
-from tacit.config.workspaces import add_workspace
 from tacit.embeddings.protocol import Embedder, EmbedderError
 from tacit.errors import ConfigError, TacitError, UsageError
 from tacit.git.hooks import find_program

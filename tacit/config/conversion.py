@@ -17,7 +17,6 @@ from tacit.config.schema import (
     ValueKind,
     Workspace,
 )
-from tacit.config.variables import BadDollar, UndefinedVariable, expand
 from tacit.errors import ConfigError
 from tacit.text.yaml_reader import MappingNode, Node, ScalarNode
 
@@ -67,6 +66,10 @@ _EXPECTED: dict[ValueKind, str] = {
     f"({', '.join(name for name in OVERRIDE_KEYS if name not in CONDITIONS)})",
     "workspace": f"an absolute path or a group of {', '.join(WORKSPACE_KEYS)}",
 }
+
+# The text before a colon that is part of an id: @ana:example.org, 4917012345:12@s.whatsapp.net
+_ID_BEGINNING = re.compile(r"[@!#$+]|\d+\Z|.*\s", re.DOTALL)
+_DOLLAR = re.compile(r"\$(?:(\$)|\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*)|)")
 
 # A value as `tacit config` shows it: a rule as a mapping of what it sets.
 DisplayValue: TypeAlias = Value | tuple[str | Mapping[str, Value], ...]
@@ -178,13 +181,60 @@ def _convert_text(key: ConfigKey, node: ScalarNode, where: str, environ: Mapping
 
 def _expand_variables(key: ConfigKey, node: ScalarNode, where: str, environ: Mapping[str, str]) -> str:
     try:
-        return expand(node.text, environ)
-    except UndefinedVariable as error:
+        return _expand(node.text, environ)
+    except _UndefinedVariable as error:
         message = f"{key.name!r} uses the variable {quote_text(error.name)}, which is not set."
         raise ConfigError(where, node.line, message, "Set it, or write '$$' for a dollar sign.") from None
-    except BadDollar:
+    except _BadDollar:
         message = f"{key.name!r} has a '$' that names no variable: {quote_text(node.text)}."
         raise ConfigError(where, node.line, message, "Write '$$' for a dollar sign.") from None
+
+
+# Variables and `~`
+
+
+class _UndefinedVariable(Exception):
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class _BadDollar(Exception):
+    pass
+
+
+def asks_environment(text: str) -> bool:
+    return _is_home(text) or any(not match[1] for match in _DOLLAR.finditer(text))
+
+
+def _expand(text: str, environ: Mapping[str, str]) -> str:
+    """Values of variables are not expanded a second time."""
+    home = ""
+    if _is_home(text):
+        home, text = _look_up("HOME", environ), text[1:]
+    return home + _DOLLAR.sub(lambda match: _replace_match(match, environ), text)
+
+
+def _is_home(text: str) -> bool:
+    return text == "~" or text.startswith("~/")
+
+
+def _replace_match(match: re.Match[str], environ: Mapping[str, str]) -> str:
+    if match[1]:
+        return "$"
+    name = match[2] or match[3]
+    if not name:
+        raise _BadDollar
+    return _look_up(name, environ)
+
+
+def _look_up(name: str, environ: Mapping[str, str]) -> str:
+    if name not in environ:
+        raise _UndefinedVariable(name)
+    return environ[name]
+
+
+# Checks of text
 
 
 def _is_allowed(key: ConfigKey, text: str) -> bool:
@@ -251,7 +301,7 @@ def _known_zones() -> set[str]:
 
 
 def _is_owner(text: str) -> bool:
-    """Refuses 'telegram:*', which no host uses but a person might write for everybody, and ids such as
+    """Refuses 'telegram:*', which no host uses but a person might write to mean all people, and ids such as
     'telegram:' or 'telegram: 7', which never match."""
     parts = text.split(":")
     is_channel_plain = len(parts) == 1 or not any(map(str.isspace, parts[0]))  # or it would be part of the id
@@ -261,6 +311,13 @@ def _is_owner(text: str) -> bool:
         and parts[0] != ""
         and all(part == part.strip() for part in parts)
     )
+
+
+def split_channel(text: str) -> tuple[str, str]:
+    """The channel in front of a person's id, if there is one: ids may have colons too."""
+    channel, _, identity = text.partition(":")
+    is_channel = channel and identity and not _ID_BEGINNING.match(channel)
+    return (channel, identity) if is_channel else ("", text)
 
 
 def _matches_pattern(pattern: str) -> Callable[[str], bool]:
@@ -299,7 +356,7 @@ def _show_item(item: object) -> str:
         item = item.plain()
     if isinstance(item, str):
         return _quote(item)
-    entries = item.named() if isinstance(item, Override) else item
+    entries = item.to_dict() if isinstance(item, Override) else item
     assert isinstance(entries, Mapping)
     return f"{{{', '.join(f'{name}: {show(value)}' for name, value in entries.items())}}}"
 

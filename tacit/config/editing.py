@@ -7,8 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from tacit.config.conversion import show
+from tacit.config.loader import read_config_tree
+from tacit.config.schema import Workspace
+from tacit.text.yaml_reader import ListNode, MappingNode
+
+_COMMENTED_LINE = re.compile(r"^#workspaces: .*$", re.MULTILINE)
 
 
 def add_items(text: str, key: str, items: Sequence[str]) -> str:
@@ -47,3 +53,41 @@ def set_word(text: str, section: str, key: str, word: str) -> str:
 
 def _show_item(item: str) -> str:
     return show((item,))[1:-1]
+
+
+def add_workspace(text: str, workspace: Workspace, where: str) -> str | None:
+    """The text of the config with one more workspace and everything else unchanged. None if it is written in
+    a way that is better edited by hand; the caller parses the result to be certain."""
+    entry = show((workspace,))[1:-1]
+    node = _find_node(text, where)
+    if node is None:
+        line = f"workspaces: [{entry}]"
+        if _COMMENTED_LINE.search(text):
+            return _COMMENTED_LINE.sub(lambda _: line, text, count=1)
+        return f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{line}\n"
+    lines = text.split("\n")
+    last = max([node.line, *(item.line for item in node.items)]) - 1
+    if node.items and lines[last].lstrip().startswith("- "):
+        indent = _indent_of(lines[last])
+        end = next(
+            (index for index in range(last + 1, len(lines)) if _indent_of(lines[index]) <= indent), len(lines)
+        )
+        return "\n".join([*lines[:end], f"{indent}- {entry}", *lines[end:]])
+    before, bracket, after = lines[last].rpartition("]")
+    if not bracket or node.line - 1 != last:
+        return None
+    comma = ", " if node.items else ""
+    return "\n".join([*lines[:last], f"{before}{comma}{entry}{bracket}{after}", *lines[last + 1 :]])
+
+
+def _indent_of(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" "))]
+
+
+def _find_node(text: str, where: str) -> ListNode | None:
+    tree = read_config_tree(text, where)
+    entries: Sequence[Any] = tree.entries if isinstance(tree, MappingNode) else ()
+    for name, node in entries:
+        if getattr(name, "text", "") == "workspaces" and isinstance(node, ListNode):
+            return node
+    return None

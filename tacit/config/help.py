@@ -66,7 +66,7 @@ def _mask_value(value: Value) -> DisplayValue:
 def _describe_item(item: object) -> object:
     if isinstance(item, Workspace):
         return item.plain()
-    return item.named() if isinstance(item, Override) else item
+    return item.to_dict() if isinstance(item, Override) else item
 
 
 def mask_secret(text: str) -> str:

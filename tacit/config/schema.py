@@ -7,6 +7,7 @@ tacit reach the network or a path outside the home is marked `reaches`; it count
 was set up on this machine.
 """
 
+# ruff: noqa: RUF009 - the defaults are fields
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +24,7 @@ class Override(NamedTuple):
     conditions: tuple[tuple[str, str], ...]
     settings: tuple[tuple[str, Any], ...]
 
-    def named(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return dict((*self.conditions, *self.settings))
 
 
@@ -32,7 +33,7 @@ class Workspace(NamedTuple):
 
     path: str
     agent: str = ""  # empty: its files are for all agents of the home
-    name: str = ""  # as set in the file; `config.workspaces.adopted` names the others
+    name: str = ""  # as set in the file; `config.groups.assign_names` names the others
 
     def plain(self) -> str | dict[str, str]:
         """The shortest form in the file: only the path if nothing else is set."""
@@ -62,8 +63,8 @@ SESSION_TYPES = (
     "main_session", "private_dm", "external_dm", "forum_topic", "group_chat", "subagent", "heartbeat_cron",
     "orchestration", "fallback",
 )  # fmt: skip
-# Words with which a host begins a part of a session key. Some are followed by text that anybody can choose,
-# so none of them may pass for a channel, and few for the name of a main session.
+# Words with which a host begins a part of a session key. A stranger can choose the text after some, so
+# none of them may pass for a channel, and few for the name of a main session.
 HOST_WORDS = frozenset({
     "agent", "main", "direct", "dm", "group", "channel", "room", "topic", "thread", "subagent", "cron", "run",
     "heartbeat", "acp", "boot", "hook", "dashboard", "explicit", "slash", "global", "unknown", "openai",
@@ -89,250 +90,198 @@ def _rule(kind: ValueKind, about: str, **limits: Any) -> Mapping[str, Rule]:
     return {"rule": Rule(kind, about, **limits)}
 
 
+def _key(default: Any, kind: ValueKind, about: str, **limits: Any) -> Any:
+    """One key: its default, its type, what it does, and what limits it."""
+    return field(default=default, metadata=_rule(kind, about, **limits))
+
+
 @dataclass(frozen=True, slots=True)
 class ContextCompilerSettings:
-    token_budget: int = field(
-        default=8192,
-        metadata=_rule("whole", "Tokens that one compiled turn may hold.", low=256, high=1_000_000),
+    token_budget: int = _key(8192, "whole", "Maximum tokens of one compiled turn.", low=256, high=1_000_000)
+    identity_budget_kb: int = _key(
+        17, "whole", "Maximum size of identity files per turn, in KB.", low=1, high=1024
     )
-    identity_budget_kb: int = field(
-        default=17,
-        metadata=_rule("whole", "Most kilobytes of identity files in a turn.", low=1, high=1024),
+    memory_budget_kb: int = _key(3, "whole", "Maximum size of MEMORY.md per turn, in KB.", low=0, high=1024)
+    journal_budget_kb: int = _key(
+        4, "whole", "Maximum size of the journal per turn, in KB.", low=0, high=1024
     )
-    memory_budget_kb: int = field(
-        default=3, metadata=_rule("whole", "Most kilobytes of MEMORY.md in a turn.", low=0, high=1024)
+    projects_budget_kb: int = _key(
+        1, "whole", "Maximum size of the list of active projects per turn, in KB.", low=0, high=1024
     )
-    journal_budget_kb: int = field(
-        default=4, metadata=_rule("whole", "Most kilobytes of journal in a turn.", low=0, high=1024)
+    topic_budget_kb: int = _key(
+        6, "whole", "Maximum size of topics and their subscriptions per turn, in KB.", low=0, high=1024
     )
-    projects_budget_kb: int = field(
-        default=1,
-        metadata=_rule("whole", "Most kilobytes of the list of active projects in a turn.", low=0, high=1024),
+    profile: Profile = _key(
+        "lean",
+        "choice",
+        "Identity files per turn: lean loads only what the session type needs, full loads all.",
+        choices=get_args(Profile),
     )
-    topic_budget_kb: int = field(
-        default=6,
-        metadata=_rule("whole", "Most kilobytes of topics and what they subscribe to.", low=0, high=1024),
+    memory_md: Loading = _key(
+        "retrieve",
+        "choice",
+        "MEMORY.md in the owner's sessions: always whole, relevant parts only (retrieve), or never.",
+        choices=get_args(Loading),
     )
-    profile: Profile = field(
-        default="lean",
-        metadata=_rule(
-            "choice",
-            "Identity files per turn: lean loads only what the session type needs, full loads all.",
-            choices=get_args(Profile),
-        ),
+    journal: Loading = _key(
+        "retrieve",
+        "choice",
+        "Today's and yesterday's journal: always whole, relevant parts only (retrieve), or never.",
+        choices=get_args(Loading),
     )
-    memory_md: Loading = field(
-        default="retrieve",
-        metadata=_rule(
-            "choice",
-            "MEMORY.md in the owner's sessions: loaded whole, as passages that fit, or not at all.",
-            choices=get_args(Loading),
-        ),
+    projects: Loading = _key(
+        "always",
+        "choice",
+        "Active projects in the owner's sessions: always whole, relevant parts only (retrieve), or never.",
+        choices=get_args(Loading),
     )
-    journal: Loading = field(
-        default="retrieve",
-        metadata=_rule(
-            "choice",
-            "Today's and yesterday's journal: loaded whole, as passages that fit, or not at all.",
-            choices=get_args(Loading),
-        ),
+    history_floor_share: float = _key(
+        0.25, "number", "Share of the budget reserved for the conversation.", low=0, high=0.9
     )
-    projects: Loading = field(
-        default="always",
-        metadata=_rule(
-            "choice",
-            "The list of active projects in the owner's sessions: loaded whole, as passages, or not at all.",
-            choices=get_args(Loading),
-        ),
+    knowledge_floor_share: float = _key(
+        0.15, "number", "Share of the budget reserved for retrieved text.", low=0, high=0.9
     )
-    history_floor_share: float = field(
-        default=0.25,
-        metadata=_rule("number", "Share of the budget that the conversation always keeps.", low=0, high=0.9),
+    max_injected_chars: int = _key(
+        4000,
+        "whole",
+        "Maximum characters of retrieved text and its frame, in a turn that names no budget.",
+        low=0,
+        high=1_000_000,
     )
-    knowledge_floor_share: float = field(
-        default=0.15,
-        metadata=_rule("number", "Share of the budget that retrieved passages always keep.", low=0, high=0.9),
+    max_snippet_chars: int = _key(
+        800,
+        "whole",
+        "Maximum characters of one retrieved snippet, in a turn that names no budget.",
+        low=80,
+        high=100_000,
     )
-    max_injected_chars: int = field(
-        default=4000,
-        metadata=_rule(
-            "whole",
-            "Most characters of retrieved passages and what frames them, in a turn that names no budget.",
-            low=0,
-            high=1_000_000,
-        ),
-    )
-    max_snippet_chars: int = field(
-        default=800,
-        metadata=_rule(
-            "whole",
-            "Most characters of one passage in a turn that names no budget of its own.",
-            low=80,
-            high=100_000,
-        ),
-    )
-    half_life_days: float = field(
-        default=7.0,
-        metadata=_rule(
-            "number",
-            "Days after which the small bonus of a recent journal page has halved.",
-            low=0.1,
-            high=36_500,
-        ),
+    half_life_days: float = _key(
+        7.0,
+        "number",
+        "Days after which the small bonus for a recent journal page is halved.",
+        low=0.1,
+        high=36_500,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    bm25_weight: float = field(
-        default=0.4, metadata=_rule("number", "Weight of matching words in the ranking.", low=0, high=1000)
+    bm25_weight: float = _key(0.4, "number", "Weight of matching words in the ranking.", low=0, high=1000)
+    vector_weight: float = _key(0.6, "number", "Weight of similar meaning in the ranking.", low=0, high=1000)
+    spreading: float = _key(
+        0.5,
+        "number",
+        "Share of a hit's score that notes linked with it receive if no word finds them; 0 turns it off.",
+        low=0,
+        high=0.9,
     )
-    vector_weight: float = field(
-        default=0.6, metadata=_rule("number", "Weight of similar meaning in the ranking.", low=0, high=1000)
-    )
-    spreading: float = field(
-        default=0.5,
-        metadata=_rule(
-            "number",
-            "Share of a hit's relevance for notes that are linked with it and that no word found; 0: none.",
-            low=0,
-            high=0.9,
-        ),
-    )
-    embedding_model: str = field(
-        default="bundled",
-        metadata=_rule(
-            "model",
-            "What turns text into vectors: bundled works offline, else a model's name or its folder.",
-            reaches=True,
-        ),
+    embedding_model: str = _key(
+        "bundled",
+        "model",
+        "Model that turns text into vectors: bundled (works offline), a model's name, or its folder.",
+        reaches=True,
     )
     # The dimensions belong to the model: if the model falls back, they must fall back with it.
-    embedding_dimensions: int = field(
-        default=256,
-        metadata=_rule(
-            "whole",
-            "Length of the vectors of a model that is reached by network; local ones know theirs.",
-            low=1,
-            high=65_536,
-            reaches=True,
-        ),
+    embedding_dimensions: int = _key(
+        256,
+        "whole",
+        "Length of the vectors of a model on the network; a local model knows its own.",
+        low=1,
+        high=65_536,
+        reaches=True,
     )
-    reranker: str = field(
-        default="none",
-        metadata=_rule(
-            "model",
-            "A cross-encoder that reads the best hits once more: none, ms-marco-minilm or a folder.",
-            reaches=True,
-        ),
+    reranker: str = _key(
+        "none",
+        "model",
+        "Cross-encoder that ranks the best hits again: none, ms-marco-minilm, or a folder.",
+        reaches=True,
     )
-    index: str = field(
-        default="sqlite",
-        metadata=_rule(
-            "index",
-            "Where the index is kept: sqlite (inside the home) or a postgresql:// address.",
-            reaches=True,
-        ),
+    index: str = _key(
+        "sqlite",
+        "index",
+        "Where the index is stored: sqlite (inside the home) or a postgresql:// address.",
+        reaches=True,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class WatcherSettings:
-    similarity_threshold: float = field(
-        default=0.15,
-        metadata=_rule(
-            "number", "Similarity from which a message wakes a topic that sets none itself.", low=0, high=1
-        ),
+    similarity_threshold: float = _key(
+        0.15,
+        "number",
+        "Minimum similarity at which a message activates a topic that has no threshold of its own.",
+        low=0,
+        high=1,
     )
-    gate_model: str | None = field(
-        default=None,
-        metadata=_rule(
-            "model",
-            "Model asked whether a doubtful topic applies; null decides by score and calls no model.",
-            nullable=True,
-            reaches=True,
-        ),
+    gate_model: str | None = _key(
+        None,
+        "model",
+        "Model that decides whether a topic in doubt applies; null decides by score without a model.",
+        nullable=True,
+        reaches=True,
     )
     # One token is not enough: some models begin with a space or a newline and the answer is lost.
-    gate_max_tokens: int = field(
-        default=8, metadata=_rule("whole", "Most tokens the gate model may answer with.", low=2, high=64)
-    )
+    gate_max_tokens: int = _key(8, "whole", "Maximum tokens of an answer of the gate model.", low=2, high=64)
 
 
 @dataclass(frozen=True, slots=True)
 class LifecycleSettings:
-    commit_interval_minutes: int = field(
-        default=30, metadata=_rule("whole", "Minutes between two automatic commits.", low=1, high=10_080)
+    commit_interval_minutes: int = _key(
+        30, "whole", "Minutes between two automatic commits.", low=1, high=10_080
     )
-    journal_retention_days: int = field(
-        default=90,
-        metadata=_rule("whole", "Days after which a journal page moves to archive/.", low=1, high=36_500),
+    journal_retention_days: int = _key(
+        90, "whole", "Days after which a journal page moves to archive/.", low=1, high=36_500
     )
-    memory_warn_lines: int = field(
-        default=180,
-        metadata=_rule("whole", "Above this many lines of MEMORY.md a commit warns.", low=1, high=100_000),
+    memory_warn_lines: int = _key(
+        180, "whole", "Lines of MEMORY.md above which a commit warns.", low=1, high=100_000
     )
-    memory_line_cap: int = field(
-        default=200,
-        metadata=_rule("whole", "Above this many lines of MEMORY.md pruning is due.", low=1, high=100_000),
+    memory_line_cap: int = _key(
+        200, "whole", "Lines of MEMORY.md above which pruning is due.", low=1, high=100_000
     )
-    memory_block_lines: int = field(
-        default=220,
-        metadata=_rule(
-            "whole", "Above this many lines of MEMORY.md a commit is refused.", low=1, high=100_000
-        ),
+    memory_block_lines: int = _key(
+        220, "whole", "Lines of MEMORY.md above which a commit is refused.", low=1, high=100_000
     )
-    extraction_trigger: Trigger = field(
-        default="on_session_end",
-        metadata=_rule("choice", "When conversations are turned into notes.", choices=get_args(Trigger)),
+    extraction_trigger: Trigger = _key(
+        "on_session_end", "choice", "When conversations are turned into notes.", choices=get_args(Trigger)
     )
-    condensation_schedule: str = field(
-        default="0 23 * * *", metadata=_rule("schedule", "When the day is condensed, as a cron line.")
+    condensation_schedule: str = _key("0 23 * * *", "schedule", "When the day is condensed, as a cron line.")
+    pruning_schedule: str = _key("0 0 * * 0", "schedule", "When MEMORY.md is pruned, as a cron line.")
+    auto_apply: bool = _key(
+        True, "flag", "Changes that only add text are applied automatically; false makes drafts of them too."
     )
-    pruning_schedule: str = field(
-        default="0 0 * * 0", metadata=_rule("schedule", "When MEMORY.md is pruned, as a cron line.")
+    model: str | None = _key(
+        None,
+        "model",
+        "Model that extracts and condenses; null uses the built-in rules without a model.",
+        nullable=True,
+        reaches=True,
     )
-    auto_apply: bool = field(
-        default=True,
-        metadata=_rule("flag", "Notes that only add apply by themselves; false makes them drafts too."),
+    extract_model: str | None = _key(
+        None, "model", "Model for extraction only; null uses lifecycle.model.", nullable=True, reaches=True
     )
-    model: str | None = field(
-        default=None,
-        metadata=_rule(
-            "model",
-            "Model that extracts and condenses; null uses the built-in rules and calls no model.",
-            nullable=True,
-            reaches=True,
-        ),
+    condense_model: str | None = _key(
+        None,
+        "model",
+        "Model for condensing and pruning only; null uses lifecycle.model.",
+        nullable=True,
+        reaches=True,
     )
-    extract_model: str | None = field(
-        default=None,
-        metadata=_rule(
-            "model", "Model for extracting alone; null uses lifecycle.model.", nullable=True, reaches=True
-        ),
+    extractors: tuple[str, ...] = _key(
+        EXTRACTORS,
+        "word",
+        "What to extract from conversations; name your own extractors here too.",
+        many=True,
     )
-    condense_model: str | None = field(
-        default=None,
-        metadata=_rule(
-            "model", "Model for condensing and pruning alone; null uses lifecycle.model.",
-            nullable=True, reaches=True,
-        ),
-    )  # fmt: skip
-    extractors: tuple[str, ...] = field(
-        default=EXTRACTORS,
-        metadata=_rule("word", "What is looked for in conversations; your own by their names.", many=True),
+    trusted_tools: tuple[str, ...] = _key(
+        TRUSTED_TOOLS,
+        "word",
+        "Tools whose output is trusted; what an agent says after others is reviewed.",
+        many=True,
     )
-    trusted_tools: tuple[str, ...] = field(
-        default=TRUSTED_TOOLS,
-        metadata=_rule(
-            "word", "Tools after which an agent's word is its own; after others it is reviewed.",
-            many=True,
-        ),
-    )  # fmt: skip
 
 
-def _policy(about: str) -> Mapping[str, Rule]:
-    return _rule("choice", about, choices=get_args(Policy))
+def _policy(default: Policy, about: str) -> Any:
+    return _key(default, "choice", about, choices=get_args(Policy))
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,210 +289,158 @@ class ReviewSettings:
     """The policy for each kind of change to notes: auto applies it; review needs an approval; owner needs one
     from the approvers. Text from strangers is always reviewed."""
 
-    decisions: Policy = field(default="auto", metadata=_policy("New decisions are added."))
-    lessons: Policy = field(default="auto", metadata=_policy("New lessons are added."))
-    people: Policy = field(default="auto", metadata=_policy("What was learned of people is added."))
-    procedures: Policy = field(default="review", metadata=_policy("How things are done is added."))
-    facts: Policy = field(default="auto", metadata=_policy("New facts are added."))
-    journal: Policy = field(default="auto", metadata=_policy("The day is added to its journal page."))
-    others: Policy = field(default="review", metadata=_policy("What your own extractors find is added."))
-    supersede: Policy = field(
-        default="auto", metadata=_policy("A line that tacit wrote is marked when a later one contradicts it.")
+    decisions: Policy = _policy("auto", "New decisions are added.")
+    lessons: Policy = _policy("auto", "New lessons are added.")
+    people: Policy = _policy("auto", "What was learned about people is added.")
+    procedures: Policy = _policy("review", "New procedures are added.")
+    facts: Policy = _policy("auto", "New facts are added.")
+    journal: Policy = _policy("auto", "A summary of the day is added to its journal page.")
+    others: Policy = _policy("review", "Results of your own extractors are added.")
+    supersede: Policy = _policy(
+        "auto", "A line that tacit wrote is marked as superseded when a later one contradicts it."
     )
-    memory: Policy = field(
-        default="review", metadata=_policy("MEMORY.md is rewritten by the weekly rollup or pruned.")
-    )
-    archive: Policy = field(default="auto", metadata=_policy("Old journal pages move to archive/."))
-    evict: Policy = field(
-        default="review", metadata=_policy("Notes that nothing refers to move to archive/.")
-    )
-    approvers: tuple[str, ...] = field(
-        default=(),
-        metadata=_rule("name", "Who may approve where the policy is owner.", many=True),
-    )
+    memory: Policy = _policy("review", "MEMORY.md is rewritten by the weekly rollup or pruned.")
+    archive: Policy = _policy("auto", "Old journal pages move to archive/.")
+    evict: Policy = _policy("review", "Notes that nothing refers to move to archive/.")
+    approvers: tuple[str, ...] = _key((), "name", "Who may approve where the policy is owner.", many=True)
 
 
 @dataclass(frozen=True, slots=True)
 class GitSettings:
-    auto_commit: bool = field(
-        default=True, metadata=_rule("flag", "Changes in the home are committed by themselves.")
+    auto_commit: bool = _key(True, "flag", "Changes in the home are committed automatically.")
+    auto_push: bool = _key(
+        False, "flag", "Commits are pushed to git.remote, including whole conversations.", reaches=True
     )
-    auto_push: bool = field(
-        default=False,
-        metadata=_rule(
-            "flag", "Commits are pushed to git.remote, whole conversations included.", reaches=True
-        ),
+    remote: str | None = _key(
+        None, "remote", "Where auto_push pushes to; null pushes nowhere.", nullable=True, reaches=True
     )
-    remote: str | None = field(
-        default=None,
-        metadata=_rule("remote", "Where auto_push goes; null is nowhere.", nullable=True, reaches=True),
-    )
-    branch: str = field(default="main", metadata=_rule("branch", "Branch that holds the knowledge."))
-    explore_days: int = field(
-        default=7, metadata=_rule("whole", "Days an explore/ branch may live.", low=1, high=3650)
-    )
-    auto_tag_daily: bool = field(
-        default=True, metadata=_rule("flag", "A day with changes gets a tag memory/daily/YYYY-MM-DD.")
-    )
-    auto_tag_weekly: bool = field(
-        default=True, metadata=_rule("flag", "A week with changes gets a tag memory/weekly/YYYY-Www.")
-    )
-    commit_message_model: str | None = field(
-        default=None,
-        metadata=_rule(
-            "model",
-            "Model that words commit messages; null builds them from the change and calls no model.",
-            nullable=True,
-            reaches=True,
-        ),
+    branch: str = _key("main", "branch", "Branch that holds the knowledge.")
+    explore_days: int = _key(7, "whole", "Days after which an explore/ branch is deleted.", low=1, high=3650)
+    auto_tag_daily: bool = _key(True, "flag", "A day with changes gets a tag memory/daily/YYYY-MM-DD.")
+    auto_tag_weekly: bool = _key(True, "flag", "A week with changes gets a tag memory/weekly/YYYY-Www.")
+    commit_message_model: str | None = _key(
+        None,
+        "model",
+        "Model that writes commit messages; null builds them from the change without a model.",
+        nullable=True,
+        reaches=True,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureSettings:
-    enabled: bool = field(default=True, metadata=_rule("flag", "Conversations are kept as transcripts."))
-    exclude_agents: tuple[str, ...] = field(
-        default=(), metadata=_rule("name", "Agents whose conversations are never kept.", many=True)
+    enabled: bool = _key(True, "flag", "Conversations are stored as transcripts.")
+    exclude_agents: tuple[str, ...] = _key(
+        (), "name", "Agents whose conversations are never stored.", many=True
     )
-    idle_seal_hours: int = field(
-        default=12,
-        metadata=_rule("whole", "Hours without a message after which a session is closed.", low=1, high=8760),
+    idle_seal_hours: int = _key(
+        12, "whole", "Hours without a message after which a session is closed.", low=1, high=8760
     )
 
 
 @dataclass(frozen=True, slots=True)
 class MemorySettings:
-    read_only: bool | None = field(
-        default=None,
-        metadata=_rule(
-            "flag",
-            "Agents only read: nothing is added to notes; null: while tacit is the host's memory slot.",
-            nullable=True,
-        ),
+    read_only: bool | None = _key(
+        None,
+        "flag",
+        "Agents only read, and nothing is added to notes; null: only while tacit is the host's memory slot.",
+        nullable=True,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class InjectSettings:
-    enabled: bool = field(default=True, metadata=_rule("flag", "Turns get context at all."))
-    exclude_agents: tuple[str, ...] = field(
-        default=(), metadata=_rule("name", "Agents that never get context.", many=True)
+    enabled: bool = _key(True, "flag", "Turns get context.")
+    exclude_agents: tuple[str, ...] = _key((), "name", "Agents that never get context.", many=True)
+    mode: Mode = _key(
+        "each",
+        "choice",
+        "Retrieve for each message, or only for the first of a session.",
+        choices=get_args(Mode),
     )
-    mode: Mode = field(
-        default="each",
-        metadata=_rule(
-            "choice", "Retrieve on each message, or only on a session's first.", choices=get_args(Mode)
-        ),
+    lanes: tuple[str, ...] = _key(
+        ("bootstrap", "runtime"),
+        "choice",
+        "Delivery modes: file and daily also write a copy, for hosts without a prompt hook.",
+        choices=LANES,
+        many=True,
     )
-    lanes: tuple[str, ...] = field(
-        default=("bootstrap", "runtime"),
-        metadata=_rule(
-            "choice",
-            "Ways to the host: file and daily also write a copy for hosts without a prompt hook.",
-            choices=LANES,
-            many=True,
-        ),
+    files: Files = _key(
+        "rules",
+        "choice",
+        "Files that a host loads: those of the session's rule, its own except MEMORY.md, or all its own.",
+        choices=get_args(Files),
     )
-    files: Files = field(
-        default="rules",
-        metadata=_rule(
-            "choice",
-            "Files that a host loads: those of the session's rule, its own but MEMORY.md, or all its own.",
-            choices=get_args(Files),
-        ),
+    deadline_ms: int = _key(
+        250,
+        "whole",
+        "Milliseconds after which a turn continues with the results it has.",
+        low=10,
+        high=60_000,
     )
-    deadline_ms: int = field(
-        default=250,
-        metadata=_rule(
-            "whole", "Milliseconds after which a turn goes on with what is ready.", low=10, high=60_000
-        ),
+    confidence_gate: float = _key(
+        0.12, "number", "Minimum relevance of the best hit; below it nothing is injected.", low=0, high=1
     )
-    confidence_gate: float = field(
-        default=0.12,
-        metadata=_rule(
-            "number", "Relevance that the best passage needs; below it nothing is given.", low=0, high=1
-        ),
+    strong: float = _key(
+        0.75, "number", "Relevance from which one hit is enough; below it two must agree.", low=0, high=1
     )
-    strong: float = field(
-        default=0.75,
-        metadata=_rule(
-            "number", "Relevance from which one passage is enough; below it two must agree.", low=0, high=1
-        ),
+    repeat_after_turns: int | None = _key(
+        None,
+        "whole",
+        "Turns after which the same text may be injected again; null: once per session, unless it changed.",
+        low=1,
+        high=10_000,
+        nullable=True,
     )
-    repeat_after_turns: int | None = field(
-        default=None,
-        metadata=_rule(
-            "whole",
-            "Turns after which a session may get a passage again; null gives it once, unless it changed.",
-            low=1,
-            high=10_000,
-            nullable=True,
-        ),
+    shed_after_turns: int | None = _key(
+        None,
+        "whole",
+        "Turns after which a loaded file that is no longer used is unloaded; null always loads it.",
+        low=1,
+        high=10_000,
+        nullable=True,
     )
-    shed_after_turns: int | None = field(
-        default=None,
-        metadata=_rule(
-            "whole",
-            "Turns without a use after which a file that was used is no longer loaded; null always loads it.",
-            low=1,
-            high=10_000,
-            nullable=True,
-        ),
+    cache_seconds: int = _key(
+        60, "whole", "Seconds for which the same question is answered from the cache.", low=0, high=3600
     )
-    cache_seconds: int = field(
-        default=60,
-        metadata=_rule("whole", "Seconds the same question is answered from the cache.", low=0, high=3600),
+    debounce_ms: int = _key(
+        500,
+        "whole",
+        "Milliseconds in which the same message counts as the same turn, and mode first searches only once.",
+        low=0,
+        high=60_000,
     )
-    debounce_ms: int = field(
-        default=500,
-        metadata=_rule(
-            "whole",
-            "Milliseconds in which the same message is the same turn, and mode first searches for no other.",
-            low=0,
-            high=60_000,
-        ),
-    )
-    daily_directory: str | None = field(
-        default=None,
-        metadata=_rule(
-            "path",
-            "Folder of the daily notes that the daily lane adds to; null is knowledge/journal in the home.",
-            nullable=True,
-            reaches=True,
-        ),
+    daily_directory: str | None = _key(
+        None,
+        "path",
+        "Folder of daily notes for the delivery mode daily; null means knowledge/journal in the home.",
+        nullable=True,
+        reaches=True,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ServeSettings:
-    tcp_port: int | None = field(
-        default=None,
-        metadata=_rule(
-            "whole",
-            "Port on 127.0.0.1 where `tacit serve` listens as well, for who has the token; null is none.",
-            low=1,
-            high=65_535,
-            nullable=True,
-            reaches=True,
-        ),
+    tcp_port: int | None = _key(
+        None,
+        "whole",
+        "Port on 127.0.0.1 where `tacit serve` also listens, for clients with the token; null: none.",
+        low=1,
+        high=65_535,
+        nullable=True,
+        reaches=True,
     )
-    workers: int = field(
-        default=4, metadata=_rule("whole", "Requests that are worked on at the same time.", low=1, high=64)
+    workers: int = _key(4, "whole", "Requests that are handled at the same time.", low=1, high=64)
+    waiting: int = _key(
+        32, "whole", "Requests that may wait; further ones are refused at once.", low=0, high=10_000
     )
-    waiting: int = field(
-        default=32,
-        metadata=_rule(
-            "whole", "Requests that may wait; the next one is refused at once.", low=0, high=10_000
-        ),
-    )
-    max_request_kb: int = field(
-        default=1024, metadata=_rule("whole", "Most kilobytes of one request.", low=16, high=65_536)
-    )
-    request_seconds: int = field(
-        default=30,
-        metadata=_rule(
-            "whole", "Seconds after which a request that is no turn is given up.", low=1, high=3600
-        ),
+    max_request_kb: int = _key(1024, "whole", "Maximum size of a request, in KB.", low=16, high=65_536)
+    request_seconds: int = _key(
+        30,
+        "whole",
+        "Seconds after which a request times out; turns have their own deadline.",
+        low=1,
+        high=3600,
     )
 
 
@@ -553,7 +450,10 @@ class SessionRule:
 
     files: tuple[str, ...] | None = field(
         metadata=_rule(
-            "file", "Identity files this type loads; null leaves the host's list.", nullable=True, many=True
+            "file",
+            "Identity files that this type loads; null leaves the host's list.",
+            nullable=True,
+            many=True,
         )
     )
     audience: Audience = field(
@@ -562,23 +462,22 @@ class SessionRule:
             choices=get_args(Audience),
         )
     )  # fmt: skip
-    token_budget: int | None = field(
-        default=None,
-        metadata=_rule(
-            "whole",
-            "Tokens for a turn of this type; null means context_compiler.token_budget.",
-            low=256,
-            high=1_000_000,
-            nullable=True,
-        ),
+    token_budget: int | None = _key(
+        None,
+        "whole",
+        "Tokens for a turn of this type; null means context_compiler.token_budget.",
+        low=256,
+        high=1_000_000,
+        nullable=True,
     )
-    lanes: tuple[str, ...] | None = field(
-        default=None,
-        metadata=_rule(
-            "choice", "Ways to the host for this type; null means inject.lanes.",
-            choices=LANES, nullable=True, many=True,
-        ),
-    )  # fmt: skip
+    lanes: tuple[str, ...] | None = _key(
+        None,
+        "choice",
+        "Delivery modes for this type; null means inject.lanes.",
+        choices=LANES,
+        nullable=True,
+        many=True,
+    )
 
 
 _OWNER_FILES = ("SOUL.md", "USER.md", "TOOLS_COMPACT.md")
@@ -595,41 +494,35 @@ class SessionSettings:
     subagent: SessionRule = SessionRule(("SOUL.md",), "group")
     heartbeat_cron: SessionRule = SessionRule(("SOUL.md", "HEARTBEAT.md"), "owner")
     orchestration: SessionRule = SessionRule(("SOUL.md", "AGENTS.md"), "owner")
-    # In a session of unknown type anybody may be a stranger.
+    # In a session of unknown type every sender may be a stranger.
     fallback: SessionRule = SessionRule(None, "anyone")
-    orchestration_agents: tuple[str, ...] = field(
-        default=(), metadata=_rule("name", "Agents whose main sessions count as orchestration.", many=True)
+    orchestration_agents: tuple[str, ...] = _key(
+        (), "name", "Agents whose main sessions count as orchestration.", many=True
     )
-    main_keys: tuple[str, ...] = field(
-        default=("main",),
-        metadata=_rule(
-            "word",
-            "Last words of the keys of main sessions (the host's session.mainKey); you may add dashboard or "
-            "explicit.",
-            many=True,
+    main_keys: tuple[str, ...] = _key(
+        ("main",),
+        "word",
+        "Last words of the keys of main sessions (the host's session.mainKey); you may add dashboard or "
+        "explicit.",
+        many=True,
+    )
+    rules: tuple[Override, ...] = _key(
+        (),
+        "override",
+        "Settings for some sessions only: the first rule whose conditions are all met applies.",
+        many=True,
+        example=(
+            "rules:  # conditions: type, agent, channel, peer, topic; settings as above",
+            '  - {type: forum_topic, topic: "15", files: [SOUL.md, OPS.md], token_budget: 4096}',
+            "  - {agent: shop, audience: anyone, lanes: [runtime]}",
         ),
     )
-    rules: tuple[Override, ...] = field(
-        default=(),
-        metadata=_rule(
-            "override",
-            "Settings for some sessions only: the first rule whose conditions all hold counts.",
-            many=True,
-            example=(
-                "rules:  # conditions: type, agent, channel, peer, topic; settings as above",
-                '  - {type: forum_topic, topic: "15", files: [SOUL.md, OPS.md], token_budget: 4096}',
-                "  - {agent: shop, audience: anyone, lanes: [runtime]}",
-            ),
-        ),
-    )
-    directory: str | None = field(
-        default=None,
-        metadata=_rule(
-            "path",
-            "Folder for the per-session copies of the file lane; null keeps them under .tacit/.",
-            nullable=True,
-            reaches=True,
-        ),
+    directory: str | None = _key(
+        None,
+        "path",
+        "Folder for the copies of the delivery mode file, one per session; null: under .tacit/.",
+        nullable=True,
+        reaches=True,
     )
 
 
@@ -638,44 +531,43 @@ class ModelSettings:
     """Limits for calls of models. The models themselves are set beside their work: lifecycle.model and so on.
     Without one of those no model is asked."""
 
-    daily_calls: int | None = field(
-        default=2000,
-        metadata=_rule(
-            "whole", "Most calls of models in a day, all tasks together; null is no limit.",
-            low=0, high=10_000_000, nullable=True,
-        ),
-    )  # fmt: skip
-    daily_tokens: int | None = field(
-        default=2_000_000,
-        metadata=_rule(
-            "whole", "Most tokens that models read and write in a day; null is no limit.",
-            low=0, high=100_000_000_000, nullable=True,
-        ),
-    )  # fmt: skip
-    daily_usd: float | None = field(
-        default=1.0,
-        metadata=_rule(
-            "number", "Most dollars in a day; a model without a price is refused then; null is no limit.",
-            low=0, high=1_000_000, nullable=True,
-        ),
-    )  # fmt: skip
-    seconds: int = field(
-        default=180,
-        metadata=_rule(
-            "whole", "Seconds that one call of a run may take; turns have their own deadline.",
-            low=1, high=3600,
-        ),
-    )  # fmt: skip
-    prices: tuple[str, ...] = field(
-        default=(),
-        metadata=_rule(
-            "price",
-            "Dollars per million tokens, read and written, for models that begin so, before built-in ones.",
-            many=True,
-            example=(
-                'prices: ["anthropic:claude-haiku-4-5 1 5", "https://models.example.com/v1#m 0.2 0.8"]',
-            ),
-        ),
+    daily_calls: int | None = _key(
+        2000,
+        "whole",
+        "Maximum calls of models per day, all tasks together; null: no limit.",
+        low=0,
+        high=10_000_000,
+        nullable=True,
+    )
+    daily_tokens: int | None = _key(
+        2_000_000,
+        "whole",
+        "Maximum tokens that models read and write per day; null: no limit.",
+        low=0,
+        high=100_000_000_000,
+        nullable=True,
+    )
+    daily_usd: float | None = _key(
+        1.0,
+        "number",
+        "Maximum dollars per day, for which each model needs a price; null: no limit.",
+        low=0,
+        high=1_000_000,
+        nullable=True,
+    )
+    seconds: int = _key(
+        180,
+        "whole",
+        "Seconds for one call of a model in a run; turns have their own deadline.",
+        low=1,
+        high=3600,
+    )
+    prices: tuple[str, ...] = _key(
+        (),
+        "price",
+        "Dollars per million tokens read and written, by the start of a model's name.",
+        many=True,
+        example=('prices: ["anthropic:claude-haiku-4-5 1 5", "https://models.example.com/v1#m 0.2 0.8"]',),
     )
 
 
@@ -684,25 +576,19 @@ HOST_SECTIONS = {host.name: host.load(host.settings).SETTINGS for host in load_h
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    timezone: str = field(
-        default="local",
-        metadata=_rule("zone", "Zone that decides which day it is: local or a name like Europe/Berlin."),
+    timezone: str = _key(
+        "local", "zone", "Time zone that decides which day it is: local, or a name like Europe/Berlin."
     )
-    owners: tuple[str, ...] = field(
-        default=(),
-        metadata=_rule(
-            "owner", "Your ids on the channels you write from, as the host spells them.", many=True
-        ),
+    owners: tuple[str, ...] = _key(
+        (), "owner", "Your ids on the channels from which you write, as the host spells them.", many=True
     )
-    workspaces: tuple[Workspace, ...] = field(
-        default=(),
-        metadata=_rule(
-            "workspace",
-            "Folders of agents whose files are read in place, beside the home's own.",
-            many=True,
-            reaches=True,
-            example=("workspaces: [~/assistant, {path: ~/shop, agent: shop, name: shop}]",),
-        ),
+    workspaces: tuple[Workspace, ...] = _key(
+        (),
+        "workspace",
+        "Folders of agents, whose files are read in place in addition to those of the home.",
+        many=True,
+        reaches=True,
+        example=("workspaces: [~/assistant, {path: ~/shop, agent: shop, name: shop}]",),
     )
     context_compiler: ContextCompilerSettings = ContextCompilerSettings()
     search: SearchSettings = SearchSettings()

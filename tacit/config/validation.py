@@ -7,8 +7,8 @@ from dataclasses import fields
 from posixpath import relpath
 from typing import NamedTuple
 
+from tacit.config.groups import rule_name
 from tacit.config.schema import DEFAULTS, HOST_WORDS, KEYS, Config, Override, SessionRule, flatten
-from tacit.config.session_rules import rule_name
 from tacit.diagnostics import Problem
 
 # Each includes those before it: a session with strangers sees only what anyone may see.
@@ -135,7 +135,7 @@ def _check_session(name: str, rule: SessionRule, default: SessionRule) -> Iterat
 
 
 def _check_override(rule: Override, place: str) -> Iterator[Clash]:
-    """A rule without a type also applies to strangers, whatever its other conditions."""
+    """A rule without a type also applies to strangers, even with other conditions."""
     settings, kind = dict(rule.settings), dict(rule.conditions).get("type")
     audience, files = f"{place}.audience", f"{place}.files"
     if "files" in settings:

@@ -33,7 +33,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from tacit.config.people import split_channel
+from tacit.config.conversion import split_channel
 from tacit.config.schema import HOST_WORDS
 from tacit.search.model import Scope
 

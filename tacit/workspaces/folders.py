@@ -19,7 +19,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from tacit.config import Workspace
-from tacit.config.workspaces import assign_names
+from tacit.config.groups import assign_names
 from tacit.errors import MergeConflict, StoreError
 from tacit.git.conflicts import NoteTree
 from tacit.home import files

@@ -9,8 +9,8 @@ from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
 import pytest
 
 from tacit.config import Config, LoadedConfig, Override, Workspace, parse, render_starter
+from tacit.config.editing import add_workspace
 from tacit.config.schema import KEYS, SECTIONS
-from tacit.config.workspaces import add_workspace
 from tacit.errors import ConfigError
 
 ENVIRON = {"HOME": "/home/ada", "AGENTS": "/srv/agents", "EMPTY": "", "RELATIVE": "some/where"}
@@ -126,7 +126,7 @@ def test_a_rule_for_some_sessions_holds_what_it_names_and_no_more() -> None:
         Override((("type", "forum_topic"), ("topic", "15")), (("files", ("SOUL.md", "OPS.md")),)),
         Override((("agent", "shop"),), (("token_budget", None), ("lanes", ()))),
     )
-    assert loaded.config.sessions.rules[0].named() == {
+    assert loaded.config.sessions.rules[0].to_dict() == {
         "type": "forum_topic", "topic": "15", "files": ("SOUL.md", "OPS.md"),
     }  # fmt: skip
     assert loaded.origins["sessions.rules"] == "memory-config.yaml:2"

@@ -93,7 +93,7 @@ def test_describe_lists_every_key_once_in_a_stable_order() -> None:
         value=3,
         default=7,
         origin="memory-config.yaml:2",
-        about="Days an explore/ branch may live.",
+        about="Days after which an explore/ branch is deleted.",
         allowed="a whole number from 1 to 3650",
     )
 

@@ -242,7 +242,7 @@ def test_rules_are_either_taken_as_they_are_written_or_refused(rules: list[dict[
     again = inside("sessions.rules", show(loaded.config.sessions.rules))
     assert parse(again, where="f", environ={}, trusted=True).config == loaded.config
     for rule in loaded.config.sessions.rules:
-        named = rule.named()
+        named = rule.to_dict()
         widest = getattr(Config().sessions, named["type"]).audience if "type" in named else "anyone"
         allowed = ("anyone", "group", "owner")
         assert allowed.index(named.get("audience", "anyone")) <= allowed.index(widest)

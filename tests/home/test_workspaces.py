@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tacit.config import Workspace
-from tacit.config.workspaces import assign_names
+from tacit.config.groups import assign_names
 from tacit.errors import UnsafePath
 from tacit.home.layout import Home
 from tacit.workspaces.folders import MAX_FILE_BYTES, Workspaces

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from tacit.config.people import split_channel
+from tacit.config.conversion import split_channel
 from tacit.hosts.base import Body, OperationCall
 
 # File names that the hook accepts, by the first word of the session key after the agent.

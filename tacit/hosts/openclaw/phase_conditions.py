@@ -572,7 +572,7 @@ def _find_rules(sessions: SessionSettings, name: str) -> Iterator[str]:
         if isinstance(rule, SessionRule) and name in (rule.files or ()):
             yield f"sessions.{field.name}"
     for number, override in enumerate(sessions.rules, 1):
-        if name in (override.named().get("files") or ()):
+        if name in (override.to_dict().get("files") or ()):
             yield f"rule {number} of sessions.rules"
 
 

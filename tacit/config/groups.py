@@ -1,4 +1,4 @@
-"""`workspaces`: folders of agents, each a plain path or a group of path, agent and name.
+"""The two keys that contain groups of keys: `sessions.rules` and `workspaces`.
 
 Every workspace has a unique name, with which paths begin. It is set in the file, or else is the name of the
 folder; if two folders have the same name, the second one gets a number.
@@ -12,14 +12,66 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from tacit.config.conversion import convert, find_nearest, quote_text, read_entries, show, value_error
-from tacit.config.schema import WORKSPACE_KEYS, ConfigKey, Workspace
-from tacit.config.yaml_tree import read_config_tree
+from tacit.config.conversion import convert, find_nearest, quote_text, read_entries, value_error
+from tacit.config.schema import CONDITIONS, OVERRIDE_KEYS, WORKSPACE_KEYS, ConfigKey, Override, Workspace
 from tacit.errors import ConfigError
 from tacit.text.yaml_reader import ListNode, MappingNode, Node
 
+_SETTINGS = tuple(name for name in OVERRIDE_KEYS if name not in CONDITIONS)
 _UNSAFE_CHARS = re.compile(r"[^\w.-]+")
-_COMMENTED_LINE = re.compile(r"^#workspaces: .*$", re.MULTILINE)
+
+
+def rule_name(at: int) -> str:
+    """The key for the line of a rule; for a setting in it, `.files` or so is appended."""
+    return f"sessions.rules[{at}]"
+
+
+def convert_rules(
+    key: ConfigKey, node: Node, where: str, environ: Mapping[str, str]
+) -> tuple[tuple[Override, ...], dict[str, int]]:
+    if not isinstance(node, ListNode):
+        raise value_error(key, node, where, "Write it as [{type: …, files: …}].")
+    rules, lines = [], {}
+    for index, item in enumerate(node.items):
+        if not isinstance(item, MappingNode):
+            raise value_error(key, item, where, "Write it as {type: …, files: …}.")
+        values, part_lines = _convert_parts(key, item, where, environ)
+        lines[rule_name(index)] = item.line
+        lines.update((f"{rule_name(index)}.{name}", line) for name, line in part_lines.items())
+        rules.append(_make_override(key, item, values, where))
+    return tuple(rules), lines
+
+
+def _convert_parts(
+    key: ConfigKey, table: MappingNode, where: str, environ: Mapping[str, str]
+) -> tuple[dict[str, Any], dict[str, int]]:
+    section = f"{key.name}."
+    values, lines = {}, {}
+    for name, line, node in read_entries(table, section, where):
+        part = name.removeprefix(section)
+        if part not in OVERRIDE_KEYS:
+            near = find_nearest(part, tuple(OVERRIDE_KEYS))
+            hint = (
+                f"Did you mean {section + near!r}?"
+                if near
+                else f"Keys of a rule: {', '.join(OVERRIDE_KEYS)}."
+            )
+            raise ConfigError(where, line, f"unknown key {quote_text(name)}.", hint)
+        values[part], lines[part] = convert(OVERRIDE_KEYS[part], node, where, environ), line
+    return values, lines
+
+
+def _make_override(key: ConfigKey, table: MappingNode, values: Mapping[str, Any], where: str) -> Override:
+    """Conditions and settings in the order of the schema, so that equivalent rules are equal."""
+    conditions = tuple((name, values[name]) for name in CONDITIONS if name in values)
+    settings = tuple((name, values[name]) for name in _SETTINGS if name in values)
+    if not conditions:
+        message = f"a rule in {key.name!r} has no condition, so it would hold for all sessions."
+        raise ConfigError(where, table.line, message, f"Add one of {', '.join(CONDITIONS)}.")
+    if not settings:
+        message = f"a rule in {key.name!r} sets nothing."
+        raise ConfigError(where, table.line, message, f"Add one of {', '.join(_SETTINGS)}.")
+    return Override(conditions, settings)
 
 
 def convert_workspaces(
@@ -72,7 +124,7 @@ def assign_names(workspaces: Sequence[Workspace]) -> tuple[Workspace, ...]:
     used_names = {workspace.name for workspace in workspaces if workspace.name}
     names: dict[str, str] = {workspace.path: workspace.name for workspace in workspaces if workspace.name}
     unnamed = [workspace for workspace in workspaces if not workspace.name]
-    for workspace in unnamed:  # whoever is alone with a name has it, whatever numbers others need
+    for workspace in unnamed:  # a folder name that is unique needs no number
         if (folder_name := _folder_name(workspace.path)) not in used_names:
             used_names.add(folder_name)
             names[workspace.path] = folder_name
@@ -89,44 +141,3 @@ def assign_names(workspaces: Sequence[Workspace]) -> tuple[Workspace, ...]:
 def _folder_name(path: str) -> str:
     """The name of its folder, as a plain part of a path."""
     return _UNSAFE_CHARS.sub("-", posixpath.basename(path)).strip(".-") or "workspace"
-
-
-# ---------------------------------------------------------------- one more in the file
-
-
-def add_workspace(text: str, one: Workspace, where: str) -> str | None:
-    """The text of the config with one more workspace and everything else unchanged. None if it is written in
-    a way that is better edited by hand; the caller parses the result to be certain."""
-    entry = show((one,))[1:-1]
-    node = _find_node(text, where)
-    if node is None:
-        line = f"workspaces: [{entry}]"
-        if _COMMENTED_LINE.search(text):
-            return _COMMENTED_LINE.sub(lambda _: line, text, count=1)
-        return f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{line}\n"
-    lines = text.split("\n")
-    last = max([node.line, *(item.line for item in node.items)]) - 1
-    if node.items and lines[last].lstrip().startswith("- "):
-        indent = _indent_of(lines[last])
-        end = next(
-            (index for index in range(last + 1, len(lines)) if _indent_of(lines[index]) <= indent), len(lines)
-        )
-        return "\n".join([*lines[:end], f"{indent}- {entry}", *lines[end:]])
-    before, bracket, after = lines[last].rpartition("]")
-    if not bracket or node.line - 1 != last:
-        return None
-    comma = ", " if node.items else ""
-    return "\n".join([*lines[:last], f"{before}{comma}{entry}{bracket}{after}", *lines[last + 1 :]])
-
-
-def _indent_of(line: str) -> str:
-    return line[: len(line) - len(line.lstrip(" "))]
-
-
-def _find_node(text: str, where: str) -> ListNode | None:
-    tree = read_config_tree(text, where)
-    entries: Sequence[Any] = tree.entries if isinstance(tree, MappingNode) else ()
-    for name, node in entries:
-        if getattr(name, "text", "") == "workspaces" and isinstance(node, ListNode):
-            return node
-    return None
