@@ -32,6 +32,7 @@ docs: $(READY)
 	@$(BIN)/python -m tacit.cli.reference > docs/cli.md
 	@$(BIN)/python -m tacit.skills docs/snippets
 	@$(BIN)/python -m tools.architecture > docs/architecture.md
+	@$(BIN)/python -m tools.api
 
 # Exact versions with hashes and no address, for every supported Python.
 lock:

@@ -14,7 +14,7 @@ from tacit.cli.commands import load_commands
 from tacit.context.absence import SKIP_REASONS
 from tacit.search.query_filter import Skip
 from tests.commands import commands, fault
-from tools import architecture
+from tools import api, architecture
 
 ROOT = Path(__file__).parent.parent
 
@@ -29,6 +29,11 @@ def test_the_command_reference_is_what_make_docs_writes() -> None:
 
 def test_the_architecture_page_is_what_make_docs_writes() -> None:
     assert (ROOT / "docs" / "architecture.md").read_text() == architecture.render(), "run: make docs"
+
+
+def test_the_table_of_operations_is_what_make_docs_writes() -> None:
+    assert api.PAGE.read_text("utf-8") == api.render_page(), "run: make docs"
+    assert api.TABLE.findall(api.render_page()) == [api.render_table()]
 
 
 def test_the_pictures_on_the_architecture_page_name_code_that_exists() -> None:

@@ -24,7 +24,6 @@ UPWARD: set[tuple[str, str]] = {
     ("sessions", "context"),
     ("rebuild", "memory"),
     ("rebuild", "app"),
-    ("operations", "client"),
 }
 
 
@@ -48,7 +47,7 @@ LATE = {
     "watchfiles",
     "re2",
     "cronsim",
-    "tacit.operations",
+    "tacit.operations.handlers",
     "tacit.cli.dispatch",
     "tacit.context.history_window",
     "tacit.search.snapshot",

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tacit.context.model import Compiled, Dropped, Notice, Quote, Receipt, Section
 from tacit.home.categories import CATEGORIES
-from tacit.operations import _read_scope
+from tacit.operations.fields import read_scope
 from tacit.search.model import Found, Hit, Scope, Why
 from tacit.topics.model import Event
 from tacit.wire import compiled_form, compiled_from, event_form, found_form, found_from, scope_form
@@ -161,7 +161,7 @@ def test_a_form_of_what_came_back_is_the_same_form() -> None:
     ],
 )
 def test_a_scope_is_read_as_it_was_meant(scope: Scope) -> None:
-    assert _read_scope(sent(scope_form(scope))) == scope
+    assert read_scope(sent(scope_form(scope))) == scope
 
 
 def test_an_event_has_the_names_of_a_request() -> None:

@@ -45,6 +45,7 @@ from tacit.errors import (
 )
 from tacit.home.layout import Home, find_home
 from tacit.markdown.model import Remembered
+from tacit.operations.catalog import OPERATIONS_BY_NAME, Operation
 from tacit.transcripts import spool
 from tacit.transcripts.model import Sealed
 from tacit.version import VERSION
@@ -52,7 +53,7 @@ from tacit.version import VERSION
 if TYPE_CHECKING:
     from tacit.context.model import Compiled, Receipt
     from tacit.home.categories import Category
-    from tacit.operations import OperationContext
+    from tacit.operations.handlers import OperationContext
     from tacit.search.model import Found, Hit, Scope
     from tacit.topics.model import Event
 
@@ -66,21 +67,6 @@ _CALL_TIMEOUT_S = 90.0  # seconds for calls other than turns; a daemon gives up 
 _PING_TIMEOUT_S = 2.0  # seconds to wait for a response to a ping, before a call that may take long
 _PING_TTL_S = 5.0  # seconds that the result of a ping is valid
 _RETRY_INTERVAL_S = 0.05  # seconds before a busy daemon is asked again
-_ROUTES = {  # as in tacit.operations, which is not imported here because it loads most of the package
-    "turn": ("POST", "/v1/turn"),
-    "look": ("POST", "/v1/look"),
-    "bootstrap": ("POST", "/v1/bootstrap"),
-    "search": ("POST", "/v1/search"),
-    "find": ("POST", "/v1/find"),
-    "message": ("POST", "/v1/message"),
-    "tool": ("POST", "/v1/tool"),
-    "end_session": ("POST", "/v1/session/end"),
-    "remember": ("POST", "/v1/remember"),
-    "list_receipts": ("GET", "/v1/receipts"),
-    "one_receipt": ("GET", "/v1/receipts/{id}"),
-}
-_WRITE_OPERATIONS = ("message", "tool", "end_session")
-_READ_OPERATIONS = ("look", "search", "find", "list_receipts", "one_receipt")
 _ERROR_CLASSES: Mapping[str, type[TacitError]] = {
     "usage": UsageError,
     "too_large": UsageError,
@@ -336,14 +322,14 @@ class Client:
         """The daemon's answer. None if there is no daemon or it does not know the operation; then nothing
         was done."""
         deadline, attempts = time.monotonic() + self._patience, 0
-        if operation in _WRITE_OPERATIONS:
+        if _is_record(operation):
             body = {"id": spool.make_event_id(), **body}
 
         def attempt() -> JsonObject | None:
             nonlocal attempts
             attempts += 1
             answer = self._ask_daemon(operation, body, deadline)
-            if answer is None and attempts > 1 and operation in _WRITE_OPERATIONS:
+            if answer is None and attempts > 1 and _is_record(operation):
                 return self._run_locally(operation, body)  # it may already be kept, under this id
             return answer
 
@@ -389,7 +375,7 @@ class Client:
         try:
             answer = self._ask_daemon(operation, body, deadline)
         except NotServed:
-            if operation in _WRITE_OPERATIONS:
+            if _is_record(operation):
                 raise
             answer = None
         if answer is not None:
@@ -403,13 +389,15 @@ class Client:
 
     def _ask_daemon(self, operation: str, body: JsonObject, deadline: float) -> JsonObject | None:
         """None: this home has no daemon, or, for a read, the daemon does not respond."""
-        method, path = _ROUTES.get(operation, ("POST", f"/v1/{operation}"))
-        if operation in _READ_OPERATIONS and not self._is_alive(deadline - time.monotonic()):
+        called = OPERATIONS_BY_NAME.get(operation) or Operation(
+            operation, "POST", f"/v1/{operation}", "write"
+        )
+        if called.kind == "read" and not self._is_alive(deadline - time.monotonic()):
             return None
         if self._local_home is not None and is_listening(self._socket, deadline - time.monotonic()):
             self.close()  # a daemon started, and it needs the conversations that we hold
         try:
-            return self._send_request(method, path, body, deadline - time.monotonic())
+            return self._send_request(called.method, called.path, body, deadline - time.monotonic())
         except HomeError:
             self.home.require()
             return None  # our home is here and the daemon's is gone: it serves another place
@@ -488,19 +476,18 @@ class Client:
     ) -> JsonObject:
         """`deadline`: of a turn, including opening the home. `is_abandoned`: whether nobody waits
         for the answer any more."""
-        from tacit.operations import OPERATIONS
+        from tacit.operations.handlers import HANDLERS
 
         served = self._open_home()
         if deadline is not None:
             body = {**body, "deadline_ms": max(1, int((deadline - time.monotonic()) * 1000))}
-        if operation in _WRITE_OPERATIONS:
+        if _is_record(operation):
             self._drain_spool(served)
-        run = next(entry.run for entry in OPERATIONS if entry.name == operation)
         # Through JSON, so that the answer is the same as from a daemon.
         fields = json.loads(_encode({name: value for name, value in body.items() if value is not None}))
         token = IS_ANSWERED.set(is_abandoned)
         try:
-            answer: JsonObject = json.loads(json.dumps(run(served, fields)))
+            answer: JsonObject = json.loads(json.dumps(HANDLERS[operation](served, fields)))
         finally:
             IS_ANSWERED.reset(token)
         if operation == "end_session":
@@ -514,7 +501,7 @@ class Client:
         with self._opening:
             if self._local_home is None:
                 from tacit.app import open_home
-                from tacit.operations import OperationContext
+                from tacit.operations.handlers import OperationContext
                 from tacit.sessions.registry import SessionRegistry
 
                 memory = open_home(self.home.root, recover=self._recover)
@@ -523,7 +510,7 @@ class Client:
 
     def _drain_spool(self, served: OperationContext) -> None:
         """Take spooled messages of hooks first, as they are older."""
-        from tacit.operations import take_spooled
+        from tacit.operations.handlers import take_spooled
 
         if spool.count_waiting(self.home.root):
             spool.drain(self.home.root, lambda record: take_spooled(served, record))
@@ -550,6 +537,11 @@ def _wait_for(deadline: float, call: Callable[[Callable[[], bool]], T]) -> T:
     if error is not None:
         raise error
     return cast(T, value)
+
+
+def _is_record(operation: str) -> bool:
+    """Whether the operation keeps what was said; then it has an id and is kept once."""
+    return operation in OPERATIONS_BY_NAME and OPERATIONS_BY_NAME[operation].is_spooled
 
 
 # ---------------------------------------------------------------- requests

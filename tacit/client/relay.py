@@ -7,8 +7,8 @@ What must stay true:
   as an empty one;
 - a failed turn adds no context and says why in `reason`, and the session's ETHOS_CONTEXT.md is emptied;
 - an event that the daemon did not acknowledge is spooled, by a child process that outlives the deadline;
-- starting costs little more than starting Python: besides three modules of ours only built-in modules are
-  imported. `signal` and `json` alone would double the time.
+- starting costs little more than starting Python: besides four small modules of ours, only built-in modules
+  are imported. `signal` and `json` alone would double the time.
 """
 
 import os
@@ -16,6 +16,7 @@ import time
 from _json import encode_basestring_ascii, make_scanner
 
 from tacit.daemon_socket import Unreachable, send_request, socket_path
+from tacit.hosts.fields import ALIASES, TEXT_FIELDS, NotUnderstood, find_text, normalize_fields
 from tacit.hosts.hooks import hook_events
 
 TYPE_CHECKING = False  # as in typing, which would cost more than the rest of this module
@@ -34,30 +35,14 @@ _MAX_REQUEST_BYTES = 4_000_000  # for an event that is sent to the daemon, as ev
 _MAX_ANSWER_BYTES = 1_000_000
 _GRACE_S = 0.02  # seconds reserved for printing the result
 _DEFAULT_KEY = "agent:main:main"
-# Names that hosts use for our fields. The first with a value counts, and only if our own field has none.
-_ALIASES = {
-    "prompt": "message",
-    "sessionKey": "session_key",
-    "sessionId": "session_id",
-    "agentId": "agent",
-    "senderId": "sender",
-    "from": "sender",
-}
-_UNKNOWN_SENDER = "*"  # a sender that is never the owner
-_UNKNOWN_CHANNEL = "?"  # for a channel that cannot be read; the owner is never on it
-# The fields that may hold the text of a plain event; the first with a value counts.
-TEXT_FIELDS = {
-    "turn": ("message", "prompt", "text", "content"),
-    "message": ("text", "prompt", "message", "content"),
-}
 # The fields of a turn without text. If there is another field, the text is likely to be in it.
 _TURN_FIELDS = frozenset((
     "session_key", "lane", "history", "budget", "sender", "trigger", "tool", "paths", "event", "wake",
-    "agent", "session_id", "keeps_text", "deadline_ms", "full", "channel", "id", "at", *_ALIASES,
+    "agent", "session_id", "keeps_text", "deadline_ms", "full", "channel", "id", "at", *ALIASES,
     *TEXT_FIELDS["turn"],
 ))  # fmt: skip
 _MAX_NAMED_FIELDS = 12  # fields listed in the error for an event that is not understood
-# By the name on the command line: the operation and its path, as in tacit.operations.
+# By the name on the command line: the operation and its path, as in tacit.operations.catalog.
 _OPERATIONS = {
     "turn": ("turn", "/v1/turn"),
     "message": ("message", "/v1/message"),
@@ -97,45 +82,6 @@ class RelayRun:
 
 class InvalidEvent(Exception):
     """The event or the command line makes no sense."""
-
-
-def normalize_fields(body: "Mapping[str, Any]") -> "dict[str, Any]":
-    """The fields of an event under the names that operations use.
-
-    A value that cannot be read must not count as missing, since missing values are trusted: a key that is not
-    text becomes an unknown session, and a sender that is neither text nor number an unknown sender."""
-    fields = dict(body)
-    for alias, name in _ALIASES.items():
-        if (value := _read_alias(body, alias)) and fields.get(name) in (None, ""):
-            fields[name] = value
-    if fields.get("sender") not in (None, ""):
-        fields["sender"] = _qualify_sender(fields["sender"], body.get("channel"))
-    if "session_key" in fields or "sessionKey" in fields:
-        fields["session_key"] = fields["session_key"] if isinstance(fields.get("session_key"), str) else ""
-    return fields
-
-
-def _read_alias(body: "Mapping[str, Any]", alias: str) -> str:
-    value, name = body.get(alias), _ALIASES[alias]
-    if name == "sender" and value is not None:
-        return _qualify_sender(value, body.get("channel"))
-    if isinstance(value, int) and not isinstance(value, bool) and name != "session_key":
-        value = str(value)
-    return value if isinstance(value, str) else ""
-
-
-def _qualify_sender(value: object, channel: object) -> str:
-    """The sender with the channel in front, if the host names one: an id alone may belong to someone else on
-    another channel, and an id with another channel in front may be a name that somebody chose."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    if not isinstance(value, str):
-        return _UNKNOWN_SENDER
-    if not value or value == _UNKNOWN_SENDER or channel is None or channel == "":
-        return value
-    if not isinstance(channel, str):
-        channel = _UNKNOWN_CHANNEL
-    return value if value.lower().startswith(f"{channel.lower()}:") else f"{channel}:{value}"
 
 
 # ---------------------------------------------------------------- output
@@ -278,7 +224,7 @@ def _read_event(run: RelayRun) -> None:
     if event is None and not data.strip():
         raise InvalidEvent("standard input is empty; a JSON object is expected there")
     if event is None:
-        raise hook_events.NotUnderstood("what is on standard input is not one JSON object")
+        raise NotUnderstood("what is on standard input is not one JSON object")
     run.event = event
 
 
@@ -308,9 +254,9 @@ def _normalize_hook(run: RelayRun) -> "dict[str, Any]":
             for fitting in (*hook_events.OPERATIONS_BY_EVENT.get(name, ()), "event")
         )
         raise InvalidEvent(f"{name} is not for `tacit-relay {run.operation}`. Use {use} for it")
-    prompt = hook_events.find_text(event, "prompt") if name == "UserPromptSubmit" else ""
+    prompt = find_text(event, "prompt") if name == "UserPromptSubmit" else ""
     if prompt is None:
-        raise hook_events.NotUnderstood("'prompt' is missing")
+        raise NotUnderstood("'prompt' is missing")
     hook_events.require_known_words(event, name)
     if name == "UserPromptSubmit":
         fields["prompt"] = prompt
@@ -323,15 +269,13 @@ def _normalize_hook(run: RelayRun) -> "dict[str, Any]":
 
 def _text_field(run: RelayRun) -> "dict[str, Any]":
     event, names = run.event, TEXT_FIELDS[run.operation]
-    text = hook_events.find_text(event, *names)
+    text = find_text(event, *names)
     if text is not None:
         return {names[0]: text}
     if run.operation == "turn" and event.keys() <= _TURN_FIELDS and not any(name in event for name in names):
         return {}
     fields = ", ".join(sorted(str(name)[:40] for name in event)[:_MAX_NAMED_FIELDS])
-    raise hook_events.NotUnderstood(
-        f"its text is in none of {', '.join(names)}. It has the fields: {fields or 'none'}"
-    )
+    raise NotUnderstood(f"its text is in none of {', '.join(names)}. It has the fields: {fields or 'none'}")
 
 
 def _parse_object(data: bytes | bytearray) -> "dict[str, Any] | None":
@@ -509,7 +453,7 @@ def forward_event(arguments: "Sequence[str]", spool: "Spool") -> "NoReturn":
         run.activity = "reading the event"
         _normalize_event(run)
         (_run_turn if run.operation == "turn" else _keep_event)(run)
-    except hook_events.NotUnderstood as error:
+    except NotUnderstood as error:
         _keep_unread(run, str(error))
     except Unreachable as error:
         hint = ". Start it with: tacit serve" if error.kind == "absent" else ""

@@ -25,7 +25,7 @@ from tacit.errors import Busy, HomeError, TacitError
 from tacit.home.layout import Home
 from tacit.home.listing import INDEXED
 from tacit.memory import Memory
-from tacit.operations import OperationContext, take_spooled
+from tacit.operations.handlers import OperationContext, take_spooled
 from tacit.search.searcher import IndexResult, Searcher
 from tacit.search.watcher import watch_home
 from tacit.server.log import Log

@@ -26,7 +26,8 @@ from tacit.deadline import DEADLINE
 from tacit.errors import TacitError
 from tacit.home.layout import Home
 from tacit.memory import Memory
-from tacit.operations import OPERATIONS, SPOOLED_OPERATIONS, Body, Operation, OperationContext
+from tacit.operations.catalog import OPERATIONS_BY_NAME
+from tacit.operations.handlers import HANDLERS, OperationContext
 from tacit.server.instance import DaemonInfo, DaemonInstance
 from tacit.server.jobs import JobRunner
 from tacit.server.log import Log
@@ -80,12 +81,11 @@ async def _serve(home: Home, instance: DaemonInstance, options: ServeOptions) ->
     runner.drain_first()
     config = memory.config
     server = Server(
-        runner.served,
+        lambda name, body: _run_operation(runner, instance, name, body),
         config.serve,
         deadline_ms=config.inject.deadline_ms,
         metrics=metrics,
         log=log,
-        operations=[_bind_current(runner, instance, operation) for operation in OPERATIONS],
         about=runner.about,
         skipped=runner.skipped,
     )
@@ -133,17 +133,13 @@ def _open_memory(home: Home, config: Config, log: Log) -> Memory:
     return memory
 
 
-def _bind_current(runner: JobRunner, instance: DaemonInstance, operation: Operation) -> Operation:
+def _run_operation(runner: JobRunner, instance: DaemonInstance, name: str, body: Json) -> Json:
     """Run the operation on the current Memory, which is replaced when the config changes. If the home was
     moved, it is refused: another home may be in its place, and must not answer."""
-
-    def run(_: OperationContext, body: Body) -> Json:
-        instance.require_held()
-        if operation.name in SPOOLED_OPERATIONS:
-            runner.drain_before()
-        return operation.run(runner.served, body)
-
-    return operation._replace(run=run)
+    instance.require_held()
+    if OPERATIONS_BY_NAME[name].is_spooled:
+        runner.drain_before()
+    return HANDLERS[name](runner.served, body)
 
 
 def _update_deadline(server: Server, instance: DaemonInstance, deadline_ms: int) -> None:

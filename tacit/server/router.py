@@ -37,7 +37,8 @@ from tacit.errors import (
     TacitError,
     UsageError,
 )
-from tacit.operations import OPERATIONS, Operation, OperationContext, session_key_of
+from tacit.operations.catalog import DAEMON_OPERATIONS, OPERATIONS, Operation
+from tacit.operations.fields import session_key_of
 from tacit.privacy.redaction import clean
 from tacit.server import auth, request
 from tacit.server.auth import TcpAccess
@@ -63,8 +64,6 @@ _RESERVED_FILES = 256  # file descriptors that are not for connections but for t
 # Notices that repeat at every turn of a session and that its owner can act on.
 _SESSION_NOTICES = ("unknown-key", "nobodys", "main-thread", "not-owner", "several-senders")
 _MAX_LOGGED_KEY_CHARS = 120  # characters of a session key
-# Quick operations, which do not wait for turns or searches.
-_RECORD_OPERATIONS = ("message", "tool", "end_session", "event", "renew")
 _MAX_RECORD_BYTES = 32 << 20  # bytes, the same limit as the relay's: long messages are kept too
 _ERROR_CODES: tuple[tuple[type[TacitError], str], ...] = (
     (DiskError, "disk"),
@@ -82,25 +81,8 @@ _BUSY_REASON = ("busy", "Too much was asked at the same time.")
 _NOT_STARTED_REASON = ("deadline", "No worker was free before its deadline.")
 
 
-class Route(NamedTuple):
-    """`operation` is None for routes that the server answers by itself."""
-
-    name: str
-    method: str
-    path: str
-    operation: Operation | None = None
-    local: bool = False  # by the unix socket only
-
-
-OWN_ROUTES = (
-    Route("health", "GET", "/v1/health"),
-    Route("metrics", "GET", "/metrics"),
-    Route("stop", "POST", "/v1/stop", local=True),
-)
-
-
 class RouteMatch(NamedTuple):
-    route: Route
+    operation: Operation
     parameters: dict[str, str]
     query: str
 
@@ -123,11 +105,12 @@ SkippedCallback: TypeAlias = Callable[[Json, int, str, str], None]
 
 
 class Server:
-    """Answers requests for `served`. `about` adds fields to /v1/health, and may take a moment."""
+    """Answers requests. `run` runs an operation by its name; it is called in worker threads. `about` adds
+    fields to /v1/health, and may take a moment."""
 
     def __init__(
         self,
-        served: OperationContext,
+        run: Callable[[str, Json], Json],
         serve: ServeSettings,
         *,
         deadline_ms: int,
@@ -142,15 +125,12 @@ class Server:
         look: float = DIAGNOSTICS_TIMEOUT_S,
         cores: int = os.cpu_count() or 1,
     ) -> None:
-        self._served, self._settings = served, serve
+        self._run, self._settings = run, serve
         self.deadline_ms = deadline_ms  # for turns that name none; may be changed at any time
         self._metrics, self._log, self._describe_home = metrics, log, about
         self._on_skipped = skipped  # called for each turn that got an empty answer
         self._stuck_after, self._grace, self._diagnostics_timeout = stuck, grace, look
-        self.routes: tuple[Route, ...] = (
-            *(Route(operation.name, operation.method, operation.path, operation) for operation in operations),
-            *OWN_ROUTES,
-        )
+        self.routes = (*operations, *DAEMON_OPERATIONS)
         limits = limits or ConnectionLimits(body_bytes=serve.max_request_kb << 10)
         limits = limits._replace(connections=_connection_limit(limits.connections))
         self._connections = Connections(self, limits, time.monotonic)
@@ -286,20 +266,20 @@ class Server:
         routes = [route for route in self.routes if _match_path(route.path, path) is not None]
         if not routes:
             return error_reply(404, "not_found", "There is nothing at this address.")
-        methods = {route.method for route in routes}
+        methods: set[str] = {route.method for route in routes}
         methods |= {"OPTIONS"} | ({"HEAD"} if "GET" in methods else set())
         if head.method == "OPTIONS":
             return _options_reply(sorted(methods))
         if head.method not in methods:
             allow = ", ".join(sorted(methods))
             return error_reply(405, "method", f"Use {allow} at this address.", ("Allow", allow))
-        if head.tcp and all(route.local for route in routes):
+        if head.tcp and all(route.is_local for route in routes):
             return error_reply(403, "forbidden", "This is answered on the unix socket only.", close=True)
         return None
 
     def most(self, head: RequestHead) -> int:
         path = head.target.partition("?")[0]
-        is_record = any(route.path == path and route.name in _RECORD_OPERATIONS for route in self.routes)
+        is_record = any(route.path == path and route.kind == "record" for route in self.routes)
         limit = self._connections.limits.body_bytes
         return max(limit, _MAX_RECORD_BYTES) if is_record else limit
 
@@ -307,7 +287,7 @@ class Server:
         name = "none"
         try:
             matched = self._match(head)
-            name = matched.route.name
+            name = matched.operation.name
             reply = await self._route(head, matched, body)
         except Exception as error:  # noqa: BLE001 - the caller gets an answer in any case
             reply = self._failure_reply(name, error)
@@ -344,9 +324,9 @@ class Server:
     async def _route(self, head: RequestHead, matched: RouteMatch, body: bytes) -> Reply:
         if self._connections.stopping:
             return self._stopping_reply()
-        operation = matched.route.operation
-        if operation is None:
-            return await self._answer_own_route(matched.route.name)
+        operation = matched.operation
+        if operation in DAEMON_OPERATIONS:
+            return await self._answer_own_route(operation.name)
         if operation.method == "POST":
             fields = await self._parse_body(body)
         else:
@@ -556,7 +536,7 @@ class Server:
         if operation.is_turn:
             fields = {**fields, "deadline_ms": max(1, int((deadline - time.monotonic()) * 1000))}
         try:
-            answer = operation.run(self._served, fields)
+            answer = self._run(operation.name, fields)
         except RecursionError:
             raise UsageError("The request is nested too deeply.") from None
         # ASCII: half a surrogate pair in a note or in a message cannot be written as UTF-8.
@@ -638,7 +618,7 @@ class Server:
     def _message_for_caller(self, name: str, error: TacitError) -> str:
         """The text of an error. A host may show it to anyone in the session, so the answer to a turn leaves
         out details of the home; they are in the log."""
-        if any(route.name == name and route.operation and route.operation.is_turn for route in self.routes):
+        if any(route.name == name and route.is_turn for route in self.routes):
             return "The turn could not be made. See .tacit/daemon.log for why."
         return _first_line(error)
 
@@ -661,7 +641,7 @@ class Server:
 def _kind_of(operation: Operation, size: int) -> WorkKind:
     if operation.is_turn:
         return "turn"
-    if operation.name not in _RECORD_OPERATIONS:
+    if operation.kind != "record":
         return "long"
     return "large" if size > _LARGE_RECORD_BYTES else "record"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import tacit
 from tacit.home.layout import Home
-from tacit.operations import OperationContext
+from tacit.operations.handlers import HANDLERS, OperationContext
 from tacit.server.instance import DaemonInstance
 from tacit.server.log import Log
 from tacit.server.metrics import Metrics
@@ -31,7 +31,13 @@ def serving(
 
     async def run() -> None:
         log = Log(root / ".tacit" / "daemon.log")
-        server = Server(served, serve, deadline_ms=deadline_ms, metrics=Metrics(), log=log)
+        server = Server(
+            lambda name, body: HANDLERS[name](served, body),
+            serve,
+            deadline_ms=deadline_ms,
+            metrics=Metrics(),
+            log=log,
+        )
         with DaemonInstance(Home(root)) as place:
             await server.start(place.listen())
             place.announce()

@@ -14,10 +14,10 @@ from tacit.context import receipts
 from tacit.context.delivery.files import context_file_path
 from tacit.deadline import IS_ANSWERED
 from tacit.memory import Memory
-from tacit.operations import OPERATIONS, OperationContext
+from tacit.operations.handlers import OperationContext
 from tacit.sessions.registry import SessionRegistry
 from tests.memory.homes import OWNER, OWNERS, QUESTION, opened, settle
-from tests.server.conftest import Running, until
+from tests.server.conftest import Running, real_operations, until
 
 SETTINGS = "inject: {deadline_ms: 60000, debounce_ms: 0, lanes: [runtime, file, daily]}\n" + OWNERS
 PAGE = "knowledge/journal/2026-03-10.md"
@@ -56,7 +56,7 @@ Ask = Callable[..., dict[str, Any]]
 @pytest.fixture
 def ask(memory: Memory, tmp_path: Path) -> Iterator[Ask]:
     served = OperationContext(memory, SessionRegistry(memory.services))
-    running = Running(tmp_path, list(OPERATIONS), served=served, skipped=memory.services.turns.skipped)
+    running = Running(tmp_path, real_operations(served), skipped=memory.services.turns.skipped)
 
     def asked(message: object, **more: Any) -> dict[str, Any]:
         body = {"message": message, "lane": "runtime", "session_key": OWNER, **more}

@@ -494,19 +494,19 @@ def together(threads: list[threading.Thread]) -> None:
 DRAIN = """
 import itertools, sys, threading
 from tacit.app import open_home
-from tacit.operations import OPERATIONS, OperationContext
+from tacit.operations.handlers import HANDLERS, OperationContext
 from tacit.sessions.registry import SessionRegistry, SessionServices
 from tacit.transcripts import spool
 
 memory = open_home(sys.argv[1])
 served = OperationContext(memory, SessionRegistry(memory.services))
-known = {one.name: one for one in OPERATIONS}
+
 taken, most = itertools.count(1), int(sys.argv[2])
 
 def take(record):
     if next(taken) > most:
         threading.Event().wait()  # to be killed
-    known[record.operation].run(served, record.body)
+    HANDLERS[record.operation](served, record.body)
     print(record.id, flush=True)
 
 print("ready", flush=True)

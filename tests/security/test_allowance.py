@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from tacit import operations
 from tacit.errors import TacitError, UsageError
 from tacit.memory import Memory
-from tacit.operations import OperationContext
+from tacit.operations import handlers as operations
+from tacit.operations.handlers import OperationContext
 from tacit.sessions.registry import SessionRegistry
 from tests.memory.conftest import _lived, garden, lived
 from tests.memory.homes import (

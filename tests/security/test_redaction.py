@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from tacit import operations
 from tacit.client import connect
 from tacit.errors import TacitError
 from tacit.memory import Memory
-from tacit.operations import OperationContext
+from tacit.operations import handlers as operations
+from tacit.operations.handlers import OperationContext
 from tacit.sessions.registry import SessionRegistry
 from tacit.topics.model import Event
 from tacit.transcripts import spool
@@ -342,13 +342,13 @@ def bodies(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def test_every_operation_is_among_them() -> None:
-    assert {name for name, _ in bodies("x")} == {operation.name for operation in operations.OPERATIONS}
+    assert {name for name, _ in bodies("x")} == set(operations.HANDLERS)
 
 
 def test_no_operation_leaves_a_trace_of_them(garden: Path) -> None:
     settle(garden, ALL_LANES)
     served = OperationContext(memory := opened(garden), SessionRegistry(memory.services))
-    run = {operation.name: operation.run for operation in operations.OPERATIONS}
+    run = operations.HANDLERS
     for text in TEXTS:
         for name, body in bodies(text):
             try:
@@ -391,7 +391,7 @@ def test_nothing_of_them_is_in_the_spool_nor_in_what_becomes_of_it(garden: Path)
         spool.add(garden, "no such operation", {"text": text})
     assert leaks(garden) == []
     served = OperationContext(memory := opened(garden), SessionRegistry(memory.services))
-    run = {operation.name: operation.run for operation in operations.OPERATIONS}
+    run = operations.HANDLERS
 
     def take(record: spool.SpooledEvent) -> None:
         if record.operation not in run:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tacit import operations
 from tacit.memory import Memory
-from tacit.operations import OperationContext
+from tacit.operations import handlers as operations
+from tacit.operations.handlers import OperationContext
 from tacit.sessions.registry import SessionRegistry
 
 OWNER, GROUP = "agent:main:main", "agent:main:telegram:group:-100"

@@ -9,14 +9,16 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, Self, cast
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
 import h11
 import pytest
 
 from tacit.config.schema import ServeSettings
-from tacit.operations import Operation, OperationContext
+from tacit.operations.catalog import OPERATIONS, OPERATIONS_BY_NAME, Operation
+from tacit.operations.handlers import HANDLERS, OperationContext
 from tacit.server.log import Log
 from tacit.server.metrics import Metrics
 from tacit.server.router import Server
@@ -29,6 +31,11 @@ GENEROUS = 30.0  # seconds for what takes none on a quiet machine
 CORES = 8
 Body = Mapping[str, Any]
 Run = Callable[[Body], dict[str, Any]]
+
+
+class Runnable(NamedTuple):
+    operation: Operation
+    run: Run
 
 
 class Answer(NamedTuple):
@@ -127,9 +134,8 @@ class Running:
     def __init__(
         self,
         folder: Path,
-        operations: list[Operation],
+        operations: list[Runnable],
         *,
-        served: OperationContext | None = None,
         tcp: bool = False,
         port: int = 0,
         token: str = TOKEN,
@@ -142,10 +148,11 @@ class Running:
         self.log_file = folder / "daemon.log"
         self.log = Log(self.log_file)
         self.port: int | None = None
-        own = {"deadline_ms": deadline_ms, "operations": operations, "cores": CORES, "look": GENEROUS}
+        listed = [one.operation for one in operations]
+        own = {"deadline_ms": deadline_ms, "operations": listed, "cores": CORES, "look": GENEROUS}
         self._options = {**own, **options}
         self._ahead = 0.0
-        self._served = served if served is not None else cast(OperationContext, None)
+        self._runs = {one.operation.name: one.run for one in operations}
         self._serve = serve or ServeSettings()
         self._tcp, self._port, self._token = tcp, port, token
         self._ready = threading.Event()
@@ -176,7 +183,8 @@ class Running:
         await self._end.wait()
 
     async def _begin(self, local: socket.socket) -> None:
-        self.server = Server(self._served, self._serve, metrics=self.metrics, log=self.log, **self._options)
+        run = lambda name, body: self._runs[name](body)  # noqa: E731
+        self.server = Server(run, self._serve, metrics=self.metrics, log=self.log, **self._options)
         try:
             self.port = await self.server.start(
                 local, tcp_port=self._port if self._tcp else None, token=self._token
@@ -227,14 +235,14 @@ class Running:
 
 
 class Start(Protocol):
-    def __call__(self, *operations: Operation, **options: Any) -> Running: ...
+    def __call__(self, *operations: Runnable, **options: Any) -> Running: ...
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     running: list[Running] = []
 
-    def begin(*operations: Operation, **options: Any) -> Running:
+    def begin(*operations: Runnable, **options: Any) -> Running:
         folder = tmp_path / f"server{len(running)}"
         folder.mkdir()
         running.append(Running(folder, list(operations), **options))
@@ -266,8 +274,14 @@ def operation(
     is_turn: bool = False,
     method: Literal["GET", "POST"] = "POST",
     path: str = "",
-) -> Operation:
-    return Operation(name, method, path or f"/v1/{name}", lambda _, body: run(body), is_turn)
+) -> Runnable:
+    known = OPERATIONS_BY_NAME.get(name)
+    kind = known.kind if known else "turn" if is_turn else "read"
+    return Runnable(Operation(name, method, path or f"/v1/{name}", kind), run)
+
+
+def real_operations(served: OperationContext) -> list[Runnable]:
+    return [Runnable(one, partial(HANDLERS[one.name], served)) for one in OPERATIONS]
 
 
 def echo(body: Body) -> dict[str, Any]:

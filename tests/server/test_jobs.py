@@ -21,7 +21,7 @@ from tacit.home.files import hold_lock
 from tacit.home.layout import CONFIG, Home
 from tacit.llm.chat import ChatError
 from tacit.memory import Memory
-from tacit.operations import OPERATIONS, OperationContext
+from tacit.operations.handlers import HANDLERS, OperationContext
 from tacit.search.searcher import Searcher
 from tacit.server.jobs import BackgroundJob, JobRunner, JobState
 from tacit.server.log import Log
@@ -529,8 +529,7 @@ def test_a_home_that_comes_back_is_followed_again(at: At) -> None:
 
 
 def asked(at: At, name: str) -> Any:
-    [operation] = [one for one in OPERATIONS if one.name == name]
-    return operation.run(at.work.served, {})["due"]
+    return HANDLERS[name](at.work.served, {})["due"]
 
 
 def waiting(at: At) -> Any:

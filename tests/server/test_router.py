@@ -26,7 +26,8 @@ from tacit.errors import (
     UsageError,
 )
 from tacit.memory import Memory
-from tacit.operations import OPERATIONS, Operation, OperationContext
+from tacit.operations.catalog import OPERATIONS, Operation
+from tacit.operations.handlers import OperationContext
 from tacit.sessions.registry import SessionRegistry
 from tacit.version import VERSION
 from tests.server.conftest import (
@@ -41,6 +42,7 @@ from tests.server.conftest import (
     in_background,
     noting,
     operation,
+    real_operations,
     request,
     until,
 )
@@ -480,7 +482,7 @@ def test_the_log_has_no_word_of_what_was_asked(start: Start) -> None:
 
 @pytest.fixture
 def real(memory: Memory, start: Start) -> Running:
-    return start(*OPERATIONS, served=OperationContext(memory, SessionRegistry(memory.services)))
+    return start(*real_operations(OperationContext(memory, SessionRegistry(memory.services))))
 
 
 def test_a_session_that_nobody_knows_is_told_once_in_the_log(real: Running) -> None:

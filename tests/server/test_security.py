@@ -16,14 +16,14 @@ import pytest
 
 from tacit.errors import UsageError
 from tacit.home.layout import Home
-from tacit.operations import OPERATIONS, Operation
+from tacit.operations.catalog import OPERATIONS
 from tacit.server.instance import DaemonInstance
-from tests.server.conftest import ECHO, TOKEN, Answer, Running, Start, noting, operation
+from tests.server.conftest import ECHO, TOKEN, Answer, Runnable, Running, Start, noting, operation
 
 EVIL = "http://evil.example"
 
 
-def counted(ran: list[str]) -> list[Operation]:
+def counted(ran: list[str]) -> list[Runnable]:
     """All operations there are, none of which does anything but say that it ran."""
     return [
         operation(one.name, noting(ran, one.name), is_turn=one.is_turn, method=one.method, path=one.path)
@@ -113,7 +113,7 @@ def test_no_route_takes_a_form(start: Start) -> None:
         for route in running.server.routes:
             if route.method == "POST":
                 answer = ask(running, "POST", route.path, {**GOOD, "Content-Type": kind}, tcp=True)
-                assert answer.status == (403 if route.local and kind == "application/json" else 415)
+                assert answer.status == (403 if route.is_local and kind == "application/json" else 415)
     assert ran == []
 
 
@@ -152,7 +152,7 @@ def test_who_knows_the_token_is_answered_on_every_route_but_the_one_that_ends_it
             for route in running.server.routes:
                 target = route.path.replace("{id}", "x")
                 answer = ask(running, route.method, target, {**GOOD, "Host": host, **more}, tcp=True)
-                assert answer.status == (403 if route.local else 200), route
+                assert answer.status == (403 if route.is_local else 200), route
     assert set(ran) == {one.name for one in OPERATIONS}
     assert not running.server.stop_requested.is_set()
 

@@ -17,14 +17,8 @@ from typing import Any
 
 from tacit.errors import UsageError
 from tacit.hosts.base import Body, OperationCall
-from tacit.hosts.hooks.hook_events import (
-    NOTIFY_EVENT,
-    NotUnderstood,
-    as_text,
-    is_host_prompt,
-    read_event_name,
-    read_session,
-)
+from tacit.hosts.fields import NotUnderstood, as_text
+from tacit.hosts.hooks.hook_events import NOTIFY_EVENT, is_host_prompt, read_event_name, read_session
 from tacit.hosts.openclaw.events import summary
 
 _OPERATIONS = {

@@ -1,7 +1,7 @@
 """Hook events of Claude Code, Codex and similar hosts: the session of an event and its operation.
 
-The relay loads this before every turn of a host, so nothing is imported. The daemon handles the events, in
-`events.py`.
+The relay loads this before every turn of a host, so it imports almost nothing. The daemon handles the
+events, in `events.py`.
 
 What must stay true:
 - an event whose session or text cannot be read is not understood. It is never treated as one without them: it
@@ -9,6 +9,8 @@ What must stay true:
 - every session of a host has a session key of its own, since events of other hosts may come without an id and
   join the session that is open under their key.
 """
+
+from tacit.hosts.fields import NotUnderstood
 
 TYPE_CHECKING = False  # as in typing, which would cost more than the rest of this module
 if TYPE_CHECKING:
@@ -63,13 +65,6 @@ _OTHER_FIELDS = frozenset((
 _SESSION_PREFIX, _SUBAGENT_PREFIX = "agent:main:main:session:", "agent:main:subagent:"
 _HOST_PROMPT_PREFIX = "<task-notification>"  # the start of a prompt that the host itself wrote
 _MAX_ID_CHARS = 128
-_TEXT_TYPES = frozenset((None, "text", "input_text", "output_text"))
-_FILE_TYPES = frozenset(("image", "input_image", "image_url", "document", "file", "input_file", "audio"))
-_REASONING_TYPES = frozenset(("thinking", "redacted_thinking", "reasoning"))
-
-
-class NotUnderstood(Exception):
-    """The event has an unknown shape. Its content must not be lost."""
 
 
 def is_hook(event: "Mapping[str, Any]") -> bool:
@@ -110,18 +105,6 @@ def is_host_prompt(prompt: str) -> bool:
     return prompt.lstrip().startswith(_HOST_PROMPT_PREFIX)
 
 
-def find_text(event: "Mapping[str, Any]", *names: str) -> str | None:
-    """The text of an event: the first of these fields that is not blank. None if all are missing or null;
-    NotUnderstood if a value is not text."""
-    text = None
-    for name in names:
-        if event.get(name) is not None:
-            text = as_text(event[name], name)
-            if text.strip():
-                return text
-    return text
-
-
 def require_known_words(event: "Mapping[str, Any]", name: str) -> None:
     """Raise NotUnderstood for an event without text but with an unknown field: its text is likely to be
     there, and would be lost unnoticed."""
@@ -136,31 +119,3 @@ def require_known_words(event: "Mapping[str, Any]", name: str) -> None:
 
 def _is_empty(value: object) -> bool:
     return not (value.strip() if isinstance(value, str) else value not in (None, [], {}))
-
-
-def as_text(value: object, name: str) -> str:
-    """The text of a string, a number or a list of content parts; pictures and files become a placeholder."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if isinstance(value, list):
-        parts = [_part_text(part, name) for part in value]
-        return "\n".join(part for part in parts if part)
-    raise NotUnderstood(f"{name!r} is neither text nor a list of its parts")
-
-
-def _part_text(part: object, name: str) -> str:
-    if isinstance(part, str):
-        return part
-    if isinstance(part, dict) and "role" not in part:  # a message of a history may be from anyone
-        kind = part.get("type")
-        if kind is not None and not isinstance(kind, str):
-            kind = "?"
-        if kind in _TEXT_TYPES and isinstance(part.get("text"), str):
-            return str(part["text"])
-        if kind in _FILE_TYPES:
-            return f"[{kind}]"
-        if kind in _REASONING_TYPES:
-            return ""
-    raise NotUnderstood(f"{name!r} has a part that is not known")

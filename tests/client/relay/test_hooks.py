@@ -22,7 +22,7 @@ from tacit.context import receipts
 from tacit.daemon_socket import socket_path
 from tacit.home.layout import Home
 from tacit.hosts.hooks.hook_events import IGNORED_EVENTS
-from tacit.operations import OperationContext, take_spooled
+from tacit.operations.handlers import OperationContext, take_spooled
 from tacit.transcripts import spool
 from tacit.transcripts.model import Message, ToolCall, Turn
 from tests.client.relay.conftest import RELAY, Relay, Said
@@ -324,7 +324,7 @@ def test_relay_gives_a_subagent_no_more_than_a_subagent_may_see(relay: Relay) ->
 
 def test_relay_says_to_the_user_of_a_hook_what_went_wrong(relay: Relay) -> None:
     said = hook_answer(relay("turn", event_of("UserPromptSubmit")))
-    assert "no daemon" in said["systemMessage"]
+    assert "not running" in said["systemMessage"]
 
 
 @pytest.mark.parametrize("operation", ["turn", "message", "tool", "session-end", "event"])

@@ -18,7 +18,7 @@ import tacit as product
 from tacit.context.delivery.files import context_file_path, write_context_file
 from tacit.daemon_socket import socket_path
 from tacit.home.layout import Home
-from tacit.operations import OPERATIONS, OperationContext
+from tacit.operations.handlers import HANDLERS, OperationContext
 from tacit.sessions.registry import SessionRegistry
 from tacit.transcripts import spool
 from tacit.transcripts.model import Message, ToolCall
@@ -39,7 +39,6 @@ from tests.http.fake import (
 )
 from tests.memory.homes import QUESTION
 
-RUN = {one.name: one.run for one in OPERATIONS}
 GENEROUS = 15.0  # seconds; its own deadline is far below, and the machine may be busy
 EVENT = {"prompt": "hello", "sessionKey": "agent:main:main"}
 DAEMONS: dict[str, Behave] = {
@@ -422,7 +421,7 @@ def test_relay_what_was_said_without_a_daemon_is_all_kept_once_when_it_is_back(r
     relay("session-end", {"session_id": "ses_r"})
     assert spool.count_waiting(relay.home) == 11
     with serving(relay.home) as served:
-        done = spool.drain(relay.home, lambda record: RUN[record.operation](served, record.body))
+        done = spool.drain(relay.home, lambda record: HANDLERS[record.operation](served, record.body))
         assert (done.taken, done.stopped, done.aside) == (11, None, [])
         path = served.memory.services.conversations.find_last_part("ses_r")
     assert path is not None
@@ -436,11 +435,11 @@ def test_relay_what_the_daemon_took_without_saying_so_is_not_kept_twice(relay: R
     served = OperationContext(memory, SessionRegistry(memory.services))
 
     def keep_and_die(line: socket.socket, over: threading.Event) -> None:
-        RUN["message"](served, json.loads(read_request(line).partition(b"\r\n\r\n")[2]))
+        HANDLERS["message"](served, json.loads(read_request(line).partition(b"\r\n\r\n")[2]))
 
     with listening(at, keep_and_die):
         assert relay("message", {"text": "Once", "session_id": "ses_r"}).json["spooled"] is True
-    spool.drain(relay.home, lambda record: RUN["message"](served, record.body))
+    spool.drain(relay.home, lambda record: HANDLERS["message"](served, record.body))
     path = served.memory.services.conversations.find_last_part("ses_r")
     served.live.close()
     assert path is not None
@@ -529,7 +528,7 @@ def test_relay_imports_next_to_nothing(relay: Relay, at: Path) -> None:
     )
     own = imported(done.stderr) - imported(bare.stderr)
     ours = {"tacit.client", "tacit.client.relay", "tacit.daemon_socket"}
-    hosts = {"tacit.hosts", "tacit.hosts.hooks", "tacit.hosts.hooks.hook_events"}
+    hosts = {"tacit.hosts", "tacit.hosts.fields", "tacit.hosts.hooks", "tacit.hosts.hooks.hook_events"}
     assert own == ours | hosts | {"_json", "_socket"}
 
 
