@@ -25,7 +25,7 @@ from tacit.sessions.recovery import SessionRecovery
 
 if TYPE_CHECKING:
     from tacit.condense.service import CondenseResult, MemoryCondenser
-    from tacit.learn.inbox import RememberInbox
+    from tacit.learn.drafts import RememberInbox
     from tacit.learn.service import KnowledgeExtractor, LearnResult
 
 _Result = TypeVar("_Result")

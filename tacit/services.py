@@ -49,8 +49,7 @@ if TYPE_CHECKING:
     from tacit.context.service import TurnService
     from tacit.erase.service import ErasureService
     from tacit.learn.attribution import SpeakerAttribution
-    from tacit.learn.drafts import DraftMaker
-    from tacit.learn.inbox import RememberInbox
+    from tacit.learn.drafts import DraftMaker, RememberInbox
     from tacit.learn.remember import RememberService
     from tacit.learn.service import KnowledgeExtractor
     from tacit.llm.chat import Chat
@@ -69,7 +68,7 @@ else:
     LiveHome = load_later("tacit.context.home_view", "LiveHome")
     SpeakerAttribution = load_later("tacit.learn.attribution", "SpeakerAttribution")
     DraftMaker = load_later("tacit.learn.drafts", "DraftMaker")
-    RememberInbox = load_later("tacit.learn.inbox", "RememberInbox")
+    RememberInbox = load_later("tacit.learn.drafts", "RememberInbox")
     RememberService = load_later("tacit.learn.remember", "RememberService")
     KnowledgeExtractor = load_later("tacit.learn.service", "KnowledgeExtractor")
     LineTracer = load_later("tacit.provenance.trace", "LineTracer")
@@ -180,7 +179,7 @@ class Services:
 
     @cached_property
     def inbox(self) -> RememberInbox:
-        return RememberInbox(self.home, self.config, self.clock, self.reviews, self.committer)
+        return RememberInbox(self.home, self.config, self.drafts, self.reviews, self.committer)
 
     @cached_property
     def drafts(self) -> DraftMaker:

@@ -8,7 +8,8 @@ from __future__ import annotations
 LAYERS = {
     "values and pure functions": (
         *("version", "errors", "diagnostics", "deadline", "clock", "hosts.base", "hosts.registry"),
-        *("text", "config", "markdown", "circuit_breaker", "json_http", "privacy"),
+        *("text", "config", "markdown", "review.model", "review.format"),
+        *("circuit_breaker", "json_http", "privacy"),
     ),
     "files, git, models, search": (
         *(

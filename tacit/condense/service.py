@@ -43,7 +43,7 @@ from tacit.llm.structured import Ask
 from tacit.markdown import comment, notes
 from tacit.markdown.comment import is_trusted
 from tacit.markdown.links import find_links, list_link_names
-from tacit.review.model import Draft
+from tacit.review.model import ChangeRequest
 from tacit.review.policies import find_policy, waiting_policy
 from tacit.review.service import NoteEdit, NoteEditor
 from tacit.review.store import ReviewQueue
@@ -62,7 +62,7 @@ class CondenseResult:
 
     periods: tuple[str, ...] = ()
     edits: tuple[NoteEdit, ...] = ()
-    drafts: tuple[Draft, ...] = ()
+    drafts: tuple[ChangeRequest, ...] = ()
     commits: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     waiting: str = ""
@@ -234,7 +234,7 @@ class MemoryCondenser:
             edit.path: self._clock.local_now().date() for edit in self._committer.note_changes().edits
         }
 
-    def _sort_by_policy(self, planned: CondensePlan) -> tuple[list[NoteEdit], list[Draft]]:
+    def _sort_by_policy(self, planned: CondensePlan) -> tuple[list[NoteEdit], list[ChangeRequest]]:
         """Split the plan into edits to apply now and drafts for review."""
         automatic = [
             item for item in planned.changes if self._is_auto("journal", is_own=is_trusted(item.trust))
@@ -285,7 +285,7 @@ class MemoryCondenser:
             if text is not None:
                 yield NoteEdit(path, old, notes.encode(text))
 
-    def _rewrite_draft(self, rewrite: Rewrite, remarks: Sequence[str]) -> Draft:
+    def _rewrite_draft(self, rewrite: Rewrite, remarks: Sequence[str]) -> ChangeRequest:
         base = None if rewrite.old is None else notes.encode(rewrite.old)
         return self._drafts.text_draft(
             rewrite.path,
@@ -298,9 +298,9 @@ class MemoryCondenser:
             trust=rewrite.trust,
         )
 
-    def _move_draft(self, move: Move) -> Draft:
+    def _move_draft(self, move: Move) -> ChangeRequest:
         data = read_note(self._home, move.path)
-        return Draft(
+        return ChangeRequest(
             id="",
             form="move",
             category=move.category,

@@ -1,31 +1,39 @@
-"""Drafts of changes that wait for review: new lines, contradicted lines, and new texts of notes."""
+"""Drafts of changes that wait for review: new lines, lines to remember, contradicted lines, new texts of
+notes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from tacit.clock import Clock
 from tacit.config import Config, Policy
 from tacit.git.attributes import find_blocking_filters
+from tacit.git.committer import Committer
 from tacit.git.conflicts import NoteTree
 from tacit.git.repository import Git
 from tacit.home import files
-from tacit.home.layout import Home
-from tacit.learn.model import Change
+from tacit.home.layout import REVIEWED, Home
+from tacit.learn import window_proposals
+from tacit.learn.model import Change, ChangeSet
 from tacit.learn.note_changes import format_line, line_sources
 from tacit.markdown import comment, notes
 from tacit.markdown.comment import is_trusted, lowest
 from tacit.review.format import Addition, render_additions
-from tacit.review.model import Draft
+from tacit.review.model import ChangeRequest
 from tacit.review.policies import find_policy, waiting_policy
+from tacit.review.store import ReviewQueue
+from tacit.transcripts import writer
+
+_REMEMBER_PREFIX = "remember/"
 
 
 class DraftMaker:
     def __init__(self, home: Home, config: Config, git: Git, clock: Clock) -> None:
         self._home, self._config, self._git, self._clock = home, config, git, clock
 
-    def drafts_of(self, changes: Sequence[Change], reason: str = "") -> Iterator[Draft]:
+    def drafts_of(self, changes: Sequence[Change], reason: str = "") -> Iterator[ChangeRequest]:
         """One draft per conversation, category and trust."""
 
         def kind(change: Change) -> tuple[str, str, str]:
@@ -33,20 +41,29 @@ class DraftMaker:
 
         for (transcript, category, _), group in groupby(sorted(changes, key=kind), key=kind):
             lines = list(group)
-            trust = lowest(change.trust for change in lines)
-            yield Draft(
-                id="",
-                form="lines",
-                category=category,
-                policy=waiting_policy(policy_for_change(self._config, lines[0])),
-                reason=reason or self._review_reason(lines[0]),
-                made=self._clock.now().isoformat(timespec="seconds"),
-                trust=trust,
-                sources=(comment.source_name(transcript),),
-                body=render_additions(
-                    Addition(line.path, line.section, format_line(line).text) for line in lines
-                ),
-            )
+            sources = (comment.source_name(transcript),)
+            yield self._line_draft(lines, category, reason or self._review_reason(lines[0]), sources)
+
+    def remembered(self, offer: ChangeSet) -> ChangeRequest:
+        """The lines that a session asked to remember, without learning from its conversation."""
+        changes = [replace(change, extractor=change.extractor or offer.extractor) for change in offer.changes]
+        return self._line_draft(changes, "remembered", offer.reason)
+
+    def _line_draft(
+        self, changes: Sequence[Change], category: str, reason: str, sources: tuple[str, ...] = ()
+    ) -> ChangeRequest:
+        additions = (Addition(change.path, change.section, _draft_line(change)) for change in changes)
+        return ChangeRequest(
+            id="",
+            form="lines",
+            category=category,
+            policy=waiting_policy(policy_for_change(self._config, changes[0])),
+            reason=reason,
+            made=self._clock.now().isoformat(timespec="seconds"),
+            trust=lowest(change.trust for change in changes),
+            sources=sources,
+            body=render_additions(additions),
+        )
 
     def _review_reason(self, change: Change) -> str:
         reasons = {
@@ -59,7 +76,7 @@ class DraftMaker:
         category = change.extractor.partition("/")[0]
         return f"review.{category} is {policy_for_change(self._config, change)}"
 
-    def contradictions(self, path: str, found: Iterable[tuple[str, Change]]) -> Iterator[Draft]:
+    def contradictions(self, path: str, found: Iterable[tuple[str, Change]]) -> Iterator[ChangeRequest]:
         """Propose to mark lines that people wrote as superseded: only a person may do that."""
         found = list(found)
         filtered = find_blocking_filters(self._git, [path] if found else [])
@@ -89,9 +106,9 @@ class DraftMaker:
         sources: Sequence[str] = (),
         remarks: Sequence[str] = (),
         trust: str = "agent",
-    ) -> Draft:
+    ) -> ChangeRequest:
         """A draft that replaces the note's current text."""
-        return Draft(
+        return ChangeRequest(
             id="",
             form="text",
             category=category,
@@ -113,3 +130,44 @@ def policy_for_change(config: Config, change: Change) -> Policy:
     return find_policy(
         config, change.extractor.partition("/")[0], is_own=is_trusted(change.trust), path=change.path
     )
+
+
+def _draft_line(change: Change) -> str:
+    """With a provenance comment if the conversation is known."""
+    return format_line(change).text if change.source.transcript else change.line
+
+
+class RememberInbox:
+    """Turns lines that other people's sessions asked to remember into drafts.
+
+    Proposals of turns that left the window are only discarded: the whole conversation is learned from when it
+    ends, by better extractors.
+    """
+
+    def __init__(
+        self, home: Home, config: Config, drafts: DraftMaker, reviews: ReviewQueue, committer: Committer
+    ) -> None:
+        self._home, self._config = home, config
+        self._drafts, self._reviews, self._committer = drafts, reviews, committer
+
+    def take_offers(self) -> tuple[str, ...]:
+        """Returns the names of the drafts."""
+        proposed: list[ChangeRequest] = []
+        with files.hold_lock(self._home.lock):
+            for offer in window_proposals.list_waiting(self._home):
+                if offer.extractor.startswith(_REMEMBER_PREFIX):
+                    proposed += self._reviews.propose([self._drafts.remembered(offer)])
+                    window_proposals.remove(self._home, offer)
+                elif self._is_ended(offer):
+                    window_proposals.remove(self._home, offer)
+            if proposed and self._config.git.auto_commit:
+                paths = [*map(self._reviews.path_of, proposed), REVIEWED]
+                self._committer.commit_paths("maintenance: drafts of lines to remember\n", paths)
+        return tuple(draft.id for draft in proposed)
+
+    def _is_ended(self, offer: ChangeSet) -> bool:
+        """Whether no session with the offer's id is open; without an id, none with its key."""
+        openings = [state.opening for state in writer.list_states(self._home)]
+        if offer.session_id:
+            return all(opening.session_id != offer.session_id for opening in openings)
+        return all(opening.session_key != offer.session_key for opening in openings)

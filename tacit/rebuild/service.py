@@ -51,7 +51,7 @@ from tacit.rebuild.strip import (
     restore_order,
     strip_generated,
 )
-from tacit.review.model import Draft
+from tacit.review.model import ChangeRequest
 from tacit.review.store import draft_key
 from tacit.transcripts import writer
 from tacit.transcripts.attribution import AttributedTranscript
@@ -241,7 +241,7 @@ class _Replay:
         self._pages.clear()
         self._known_names = load_known_names(self._replica.home)
         self._keys = self._replica.reviews.keys()
-        self._drafts: list[Draft] = []
+        self._drafts: list[ChangeRequest] = []
         self._contradictions: list[tuple[str, str, Change]] = []
         self._given_texts, self._later_lines = GivenTexts(), dict[str, list[str]]()
         for path in self._tree.files("knowledge", "topics"):
@@ -394,7 +394,7 @@ class _Replay:
             self._replica.reviews.propose(self._corrections())
         self._drafts, self._contradictions = [], []
 
-    def _corrections(self) -> Iterator[Draft]:
+    def _corrections(self) -> Iterator[ChangeRequest]:
         """Drafts for contradicted lines of people, unless they were proposed before."""
         known_reasons = {decision.why for decision in self._replica.reviews.decisions()}
         for path, line, change in self._contradictions:

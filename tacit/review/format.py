@@ -11,23 +11,29 @@
     - 2026-10-12: Let the glaze dry for a day <!-- lessons/1 2026/10/12/0906-ses_x-y#7 web 4be0c2f7 -->
 
 A file that a person edited is read if possible, and otherwise refused with a reason.
+
+The draft of a curated file has no frontmatter: it is the text itself, with notes for the reviewer in a
+comment below it, which is never applied. One line in the workspace's daily queue asks for the review.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, get_args
 
 from tacit.config import Policy
 from tacit.markdown import notes
 from tacit.markdown.comment import TRUSTS
 from tacit.markdown.yaml_values import format_entry
-from tacit.review.model import Draft, DraftForm
+from tacit.review.model import ChangeRequest, DraftForm
 from tacit.text.lines import scan
 
 _HEADING = re.compile(r"(\S.*?\.md)(?: — (.+))?\Z")
 _NOTE_REFERENCE = re.compile(r"^(?:target: |to: |## )(\S.*?\.md\b[\"']?)", re.MULTILINE)
+REVIEW_NEEDED = "REVIEW NEEDED"
+_COMMENT_START, _COMMENT_END = "<!-- For the reviewer. This comment is not promoted.", "-->"
+_NEWLINE = re.compile(r"\r\n|\n")
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{2,80}\Z")
 
 
@@ -41,7 +47,7 @@ class Addition(NamedTuple):
     line: str
 
 
-def render_draft(draft: Draft) -> str:
+def render_draft(draft: ChangeRequest) -> str:
     fields: dict[str, object] = {
         "draft": draft.form,
         "category": draft.category,
@@ -64,7 +70,7 @@ def render_draft(draft: Draft) -> str:
     return f"---\n{head}---\n{draft.body}"
 
 
-def parse_draft(name: str, text: str) -> Draft:
+def parse_draft(name: str, text: str) -> ChangeRequest:
     """Parse a draft; `name` is the file name without its extension."""
     note = notes.parse(text, name)
     fields = note.fields
@@ -72,7 +78,7 @@ def parse_draft(name: str, text: str) -> Draft:
         raise UnreadableDraft(str(note.problems[0]))
     form = _choice(fields, "draft", get_args(DraftForm))
     base = str(fields.get("base", ""))
-    return Draft(
+    return ChangeRequest(
         id=name,
         form=form,  # type: ignore[arg-type]
         category=_text(fields, "category"),
@@ -106,7 +112,7 @@ def render_additions(additions: Iterable[Addition]) -> str:
     return "".join(parts)
 
 
-def read_additions(draft: Draft) -> list[Addition]:
+def read_additions(draft: ChangeRequest) -> list[Addition]:
     additions = list(_parse_additions(draft.body))
     if not additions:
         raise UnreadableDraft("no line stands below a heading `## NOTE.md — SECTION`")
@@ -152,3 +158,54 @@ def _choice(fields: Mapping[str, object], name: str, known: tuple[str, ...]) -> 
 
 def _texts(value: object) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list) else ()
+
+
+# ---------------------------------------------------------------- drafts of curated files
+
+
+def add_reviewer_notes(text: str, notes: Sequence[str]) -> str:
+    """The text with the notes below it, in a comment."""
+    safe = "\n".join(notes).replace("-->", "-- >").replace("<!--", "< !--")
+    return f"{text.rstrip()}\n\n{_COMMENT_START}\n\n{safe.strip()}\n{_COMMENT_END}\n"
+
+
+def split_notes(draft: str) -> tuple[str, str]:
+    """Split a draft into the text to apply and the reviewer notes."""
+    body, marker, rest = draft.partition(_COMMENT_START)
+    if not marker:
+        return draft, ""
+    notes, _, after = rest.partition(_COMMENT_END)
+    return f"{body.rstrip()}\n{after.strip()}".rstrip() + "\n", notes.strip()
+
+
+def request_review(queue: str, path: str, note: str) -> str:
+    """The daily queue with one line that asks for a review of the file, in its latest wording."""
+    line = f"- [ ] {REVIEW_NEEDED}: {path} {note}"
+    eol = _line_ending(queue)
+    lines = queue.split(eol)
+    for index, old in enumerate(lines):
+        if _is_request_for(old, path):
+            return eol.join((*lines[:index], line, *lines[index + 1 :]))
+    return (
+        f"{queue.rstrip()}{eol}{line}{eol}"
+        if queue.strip()
+        else f"# Daily execution queue{eol}{eol}{line}{eol}"
+    )
+
+
+def check_off(queue: str, path: str) -> str:
+    """The daily queue with that line checked off."""
+    eol = _line_ending(queue)
+    return eol.join(
+        line.replace("- [ ]", "- [x]", 1) if _is_request_for(line, path) else line
+        for line in queue.split(eol)
+    )
+
+
+def _is_request_for(line: str, path: str) -> bool:
+    return line.lstrip().startswith(f"- [ ] {REVIEW_NEEDED}: {path} ")
+
+
+def _line_ending(text: str) -> str:
+    match = _NEWLINE.search(text)
+    return match[0] if match else "\n"

@@ -1,9 +1,12 @@
-"""Decide whether a change to notes is applied automatically or waits for review."""
+"""Decide whether a change to notes is applied automatically or waits for review, and who may approve it."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tacit.config import Config, Policy
 from tacit.home.categories import category_of
+from tacit.text.words import fold
 
 _CONDENSE_CATEGORIES = {
     "day": "journal",
@@ -26,3 +29,8 @@ def find_policy(config: Config, category: str, *, is_own: bool, path: str = "") 
 def waiting_policy(configured: Policy) -> Policy:
     """The policy of a change that waits although the config would apply it."""
     return "review" if configured == "auto" else configured
+
+
+def is_allowed(name: str, allowed: Collection[str]) -> bool:
+    """Whether a name is among the allowed ones, however its letters are written."""
+    return bool(name.strip()) and fold(name.strip()) in {fold(other) for other in allowed}

@@ -36,10 +36,9 @@ from tacit.review.entries import (
     removed_entries,
 )
 from tacit.review.format import Addition, UnreadableDraft, parse_draft, read_additions
-from tacit.review.model import Draft
-from tacit.review.policies import find_policy
+from tacit.review.model import ChangeRequest
+from tacit.review.policies import find_policy, is_allowed
 from tacit.review.store import ReviewQueue
-from tacit.text.words import fold
 from tacit.workspaces.note_store import read_note
 
 _STALE = "It changed since the draft was made for it, so nothing was overwritten."
@@ -54,7 +53,7 @@ class NoteEdit(NamedTuple):
 
 
 class ReviewResult(NamedTuple):
-    draft: Draft
+    draft: ChangeRequest
     paths: tuple[str, ...]
     commit: str  # empty if it is committed later
 
@@ -124,7 +123,7 @@ class ReviewService:
             self._refuse_approver(draft, edits, by)
             sha = self._reviews.sha_of(draft)
             # Recorded first: after a power failure in between, the same approval is simply repeated.
-            self._reviews.decided("approved", draft, self._clock.now(), by=by, sha256=sha)
+            self._reviews.record("approved", draft, self._clock.now(), by=by, sha256=sha)
             self._editor.write(edits)
             self._reviews.remove(draft)
             message = (
@@ -138,14 +137,14 @@ class ReviewService:
         with files.hold_lock(self._home.lock):
             draft = self._reviews.find(name)
             sha = self._reviews.sha_of(draft)
-            self._reviews.decided("rejected", draft, self._clock.now(), by=by, sha256=sha, why=why)
+            self._reviews.record("rejected", draft, self._clock.now(), by=by, sha256=sha, why=why)
             self._reviews.remove(draft)
             subject = f"maintenance: {draft.id} rejected by {by}"
             message = f"{subject}\n\n{why or draft.reason}\n\nDraft: {draft.id} {sha}\n"
             commit = self._commit(message, (self._reviews.path_of(draft), REVIEWED))
             return ReviewResult(draft, (), commit)
 
-    def edit_draft(self, name: str, text: str, by: str) -> Draft:
+    def edit_draft(self, name: str, text: str, by: str) -> ChangeRequest:
         """Replace the whole text of the draft: frontmatter and body."""
         with files.hold_lock(self._home.lock):
             old = self._reviews.find(name)
@@ -164,10 +163,10 @@ class ReviewService:
                     "Reject it and write the note yourself."
                 )
             self._reviews.rewrite(new)
-            self._reviews.decided("edited", new, self._clock.now(), by=by, sha256=self._reviews.sha_of(new))
+            self._reviews.record("edited", new, self._clock.now(), by=by, sha256=self._reviews.sha_of(new))
             return new
 
-    def rebase(self, name: str, by: str) -> Draft:
+    def rebase(self, name: str, by: str) -> ChangeRequest:
         """Update the draft to the current target, if both changes fit together."""
         with files.hold_lock(self._home.lock):
             draft = self._reviews.find(name)
@@ -185,10 +184,10 @@ class ReviewService:
             merged = self._merge(draft, notes.decode(current), notes.decode(base))
             new = replace(draft, body=merged, base=files.digest(current), blob=self._git.blob_name(current))
             self._reviews.rewrite(new)
-            self._reviews.decided("rebased", new, self._clock.now(), by=by, sha256=self._reviews.sha_of(new))
+            self._reviews.record("rebased", new, self._clock.now(), by=by, sha256=self._reviews.sha_of(new))
             return new
 
-    def _merge(self, draft: Draft, current: str, base: str) -> str:
+    def _merge(self, draft: ChangeRequest, current: str, base: str) -> str:
         """Merge line by line if possible, else entry by entry."""
         parts = (current, copy_head(base, current), copy_head(draft.body, current))
         if (lines := self._merge_lines(*map(notes.encode, parts))) is not None:
@@ -209,13 +208,13 @@ class ReviewService:
             result = self._git.attempt("merge-file", "-p", *map(str, names))
         return None if result.returncode else result.stdout
 
-    def is_stale(self, draft: Draft) -> bool:
+    def is_stale(self, draft: ChangeRequest) -> bool:
         if draft.form == "lines":
             return False
         current = read_note(self._home, draft.target)
         return (None if current is None else files.digest(current)) != draft.base
 
-    def plan_edits(self, draft: Draft) -> list[NoteEdit]:
+    def plan_edits(self, draft: ChangeRequest) -> list[NoteEdit]:
         """The edits that an approval would make now. Raises if the draft cannot be approved."""
         try:
             edits = self._compute_edits(draft)
@@ -225,7 +224,7 @@ class ReviewService:
             ) from None
         return [edit for edit in edits if edit.old != edit.new]
 
-    def _compute_edits(self, draft: Draft) -> list[NoteEdit]:
+    def _compute_edits(self, draft: ChangeRequest) -> list[NoteEdit]:
         if draft.form == "lines":
             return self._line_edits(read_additions(draft))
         current = read_note(self._home, self._note_path(draft.target))
@@ -248,7 +247,7 @@ class ReviewService:
             )
         return [NoteEdit(draft.to, occupant, current), NoteEdit(draft.target, current, None)]
 
-    def _was_applied(self, draft: Draft, current: bytes | None) -> bool:
+    def _was_applied(self, draft: ChangeRequest, current: bytes | None) -> bool:
         """Whether an interrupted approval applied it already."""
         if draft.form == "text":
             return current == notes.encode(draft.body)
@@ -278,14 +277,14 @@ class ReviewService:
             raise UnreadableDraft(f"{path[:80]!r} cannot be the name of a note: {problem}")
         return resolved
 
-    def _refuse_approver(self, draft: Draft, edits: list[NoteEdit], approver: str) -> None:
+    def _refuse_approver(self, draft: ChangeRequest, edits: list[NoteEdit], approver: str) -> None:
         if not approver.strip():
             raise UsageError("Say who approves: --by NAME")
         allowed = self._config.review.approvers
         # Checked against the current config and notes: the draft is an older file that may have been edited.
         paths = ("", *(edit.path for edit in edits))
         policies = {find_policy(self._config, draft.category, is_own=False, path=path) for path in paths}
-        if "owner" in (draft.policy, *policies) and fold(approver) not in {fold(name) for name in allowed}:
+        if "owner" in (draft.policy, *policies) and not is_allowed(approver, allowed):
             names = ", ".join(allowed) or "no one yet"
             raise DraftRefused(
                 f"{approver!r} may not approve {draft.id}: review.approvers in memory-config.yaml names "

@@ -136,7 +136,7 @@ def test_the_log_tells_everything_that_happened_to_drafts(claw: Claw) -> None:
         ("refused", ""),
         ("approved", "Marit"),
     ]
-    assert "Nobody has approved" in claw("drafts", "--log").stdout
+    assert "is not approved yet" in claw("drafts", "--log").stdout
 
 
 def test_a_missing_file_and_an_unknown_draft_are_usage_errors(claw: Claw) -> None:

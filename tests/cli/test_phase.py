@@ -12,7 +12,7 @@ from tacit.app import open_home
 from tacit.hosts.openclaw import phase_steps, phases
 from tacit.hosts.openclaw.drafts import compact_tools, draft_wisdom, shorten_soul
 from tacit.hosts.openclaw.phases import Migration
-from tacit.hosts.openclaw.workspace import ARTEFACTS, approve_draft, open_workspace, promote_draft
+from tacit.hosts.openclaw.workspace import CURATED_FILES, approve_draft, open_workspace, promote_draft
 from tests.conftest import Ran, Tacit
 from tests.e2e import grown
 
@@ -46,11 +46,11 @@ def prepared(phase: Phase, tacit: Tacit, workspace: Path) -> Migration:
     migration = Migration(place, open_home(tacit.home, recover=False), None, {})
     phases.take_backups(place)
     draft_wisdom(place)
-    approve_draft(place, ARTEFACTS["wisdom"], "Ines")
+    approve_draft(place, CURATED_FILES["wisdom"], "Ines")
     compact_tools(place)
     shorten_soul(place)
     for name in ("soul", "tools", "agents"):
-        approve_draft(place, ARTEFACTS[name], "Ines")
+        approve_draft(place, CURATED_FILES[name], "Ines")
     migration.note("entered", "0a")
     return migration
 

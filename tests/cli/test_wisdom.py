@@ -114,7 +114,7 @@ def test_promoting_replaces_exactly_the_section_and_undoing_brings_it_back(wisdo
     (wisdom.workspace / "SOUL.md").write_text(before)
     wisdom("draft")
     ran = wisdom("promote")
-    assert (ran.code, "Nobody has approved" in ran.stderr) == (1, True)
+    assert (ran.code, "is not approved yet" in ran.stderr) == (1, True)
     assert wisdom("approve", "--by", "Wren").code == 1
     assert wisdom("approve", "--by", "Fenn").code == 0
     assert wisdom("promote").code == 0

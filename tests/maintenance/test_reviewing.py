@@ -8,21 +8,21 @@ import pytest
 
 from tacit.errors import DraftRefused, TacitError, UsageError
 from tacit.markdown.items import line_count
-from tacit.review.model import Draft
+from tacit.review.model import ChangeRequest
 from tests.conftest import GitLog
 from tests.maintenance.life import GROUP, MEMORY, Life, archived_text, killed_at
 
 SAID = "We decided to open the shop at nine."
 
 
-def guest(life: Life) -> Draft:
+def guest(life: Life) -> ChangeRequest:
     life.talk(SAID, key=GROUP, speaker="Guest")
     life.memory.services.extractor.learn_pending()
     (draft,) = life.memory.reviews.waiting()
     return draft
 
 
-def rewrite(life: Life, new: str) -> Draft:
+def rewrite(life: Life, new: str) -> ChangeRequest:
     memory = life.memory
     memory.commit()
     base = (life.root / MEMORY).read_bytes()
@@ -40,7 +40,7 @@ def test_an_approval_adds_the_lines_and_records_who_when_and_which_words(life: L
     assert any("nine" in line for line in life.lines())
     assert life.memory.reviews.waiting() == []
     approved = next(one for one in life.memory.reviews.decisions() if one.what == "approved")
-    assert (approved.by, approved.sha256, approved.draft) == ("Ines", sha, draft.id)
+    assert (approved.by, approved.sha256, approved.request) == ("Ines", sha, draft.id)
     assert git_log("-1")[0].name == done.commit
     assert git_log("-1")[0].trailer("Approved-by") == ["Ines"]
 

@@ -37,7 +37,7 @@ from tacit.rebuild.comparison import NotesVersion, find_version, measure_size
 from tacit.rebuild.merge import merge_rebuild
 from tacit.rebuild.options import setup_from_options
 from tacit.rebuild.service import rebuild
-from tacit.review.model import Draft
+from tacit.review.model import ChangeRequest
 from tacit.sample import Conversation, Turn
 from tacit.terminal import output
 from tacit.terminal.arguments import add_home_option, add_quiet_option
@@ -402,7 +402,7 @@ def _review_on_sunday(memory: Memory) -> None:
     memory.commit()
 
 
-def _drafts_to_approve(memory: Memory) -> Iterator[Draft]:
+def _drafts_to_approve(memory: Memory) -> Iterator[ChangeRequest]:
     """The drafts that change MEMORY.md, and one that quotes a stranger."""
     waiting = memory.reviews.waiting()
     yield from (draft for draft in waiting if draft.category == "memory")

@@ -27,7 +27,7 @@ from tacit.home.files import Tree
 from tacit.markdown import comment, notes
 from tacit.memory import Memory
 from tacit.review import service
-from tacit.review.model import Draft
+from tacit.review.model import ChangeRequest
 from tacit.terminal import output
 from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
 from tacit.terminal.lines import one_line
@@ -124,14 +124,14 @@ def _count_drafts(count: int) -> str:
     return "1 draft waits" if count == 1 else f"{count} drafts wait"
 
 
-def _describe_change(draft: Draft) -> str:
+def _describe_change(draft: ChangeRequest) -> str:
     if draft.form == "lines":
         count = sum(line.startswith(("- ", "* ")) or line[:1].isdigit() for line in draft.body.split("\n"))
         return f"{count} line{'' if count == 1 else 's'}"
     return f"{draft.target} → {draft.to}" if draft.form == "move" else draft.target
 
 
-def _draft_json(memory: Memory, draft: Draft) -> dict[str, Any]:
+def _draft_json(memory: Memory, draft: ChangeRequest) -> dict[str, Any]:
     return {**asdict(draft), "stale": memory.services.review.is_stale(draft)}
 
 
@@ -156,14 +156,14 @@ def _show(memory: Memory, options: argparse.Namespace) -> int:
     return 0
 
 
-def _preview(memory: Memory, draft: Draft) -> tuple[str, str]:
+def _preview(memory: Memory, draft: ChangeRequest) -> tuple[str, str]:
     try:
         return service.render_diff(memory.services.review.plan_edits(draft)), ""
     except TacitError as error:
         return "", str(error)
 
 
-def _source_lines(memory: Memory, draft: Draft, limit: int = 8) -> Iterator[str]:
+def _source_lines(memory: Memory, draft: ChangeRequest, limit: int = 8) -> Iterator[str]:
     """The messages that the draft was made from."""
     sources = dict.fromkeys(source for line in draft.body.split("\n") for source in _sources_of(line))
     for source in list(sources)[:limit]:
@@ -186,15 +186,20 @@ def _sources_of(line: str) -> tuple[str, ...]:
 def _log(memory: Memory, options: argparse.Namespace) -> int:
     decisions = memory.reviews.decisions()
     if options.json:
-        output.dump([asdict(decision) for decision in decisions])
+        output.dump(
+            [
+                {name: value or "" for name, value in memory.reviews.log.as_dict(decision).items()}
+                for decision in decisions
+            ]
+        )
     else:
         output.print_table(
             (
                 decision.at[:16].replace("T", " "),
                 decision.what,
-                decision.draft,
+                decision.request,
                 decision.by,
-                decision.sha256[:12],
+                (decision.sha256 or "")[:12],
                 one_line(decision.why),
             )
             for decision in decisions

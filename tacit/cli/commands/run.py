@@ -25,7 +25,7 @@ from tacit.learn.service import LearnPreview, LearnResult
 from tacit.maintenance import WorkResult
 from tacit.memory import Memory
 from tacit.review import service
-from tacit.review.model import Draft
+from tacit.review.model import ChangeRequest
 from tacit.terminal import output
 from tacit.terminal.arguments import add_home_option, add_json_option, add_quiet_option
 
@@ -116,7 +116,7 @@ def _dry_run(memory: Memory, options: argparse.Namespace) -> int:
     return 0
 
 
-def _preview_draft(memory: Memory, draft: Draft) -> str:
+def _preview_draft(memory: Memory, draft: ChangeRequest) -> str:
     """The diff that approving the draft would make."""
     try:
         return service.render_diff(memory.services.review.plan_edits(draft))

@@ -34,8 +34,8 @@ from tacit.hosts.openclaw.wisdom import CompressedWisdom, compress
 from tacit.hosts.openclaw.wisdom_section import LEVEL, TITLE, parse
 from tacit.hosts.openclaw.workspace import (
     AGENTS,
-    ARTEFACTS,
     COMPACT,
+    CURATED_FILES,
     DAILY,
     LESSONS,
     MEMORY,
@@ -49,8 +49,8 @@ from tacit.hosts.openclaw.workspace import (
 )
 from tacit.markdown.notes import encode
 from tacit.markdown.sections import find_sections
-from tacit.review.file_drafts_model import Event
-from tacit.review.reviewer_notes import add_reviewer_notes, split_notes
+from tacit.review.format import add_reviewer_notes, split_notes
+from tacit.review.model import Decision
 
 
 class SoulDraft(NamedTuple):
@@ -78,15 +78,15 @@ def shorten_soul(workspace: AgentWorkspace) -> SoulDraft:
         settings_of(workspace.config).soul_max_tokens,
         workspace.soul_chat(),
     )
-    proposed = propose(workspace, ARTEFACTS["soul"], proposal.draft, soul, {"how": proposal.how})
+    proposed = propose(workspace, CURATED_FILES["soul"], proposal.draft, soul, {"how": proposal.how})
     return SoulDraft(proposed, proposal, _propose_agents(workspace, agents, proposal.agents, moving=True))
 
 
 def _approved_wisdom(workspace: AgentWorkspace) -> str:
     """The section of an approved draft that is not in SOUL.md yet; empty if there is none."""
-    wisdom = ARTEFACTS["wisdom"]
+    wisdom = CURATED_FILES["wisdom"]
     text = workspace.read(wisdom.draft)
-    if text is None or workspace.standing(wisdom).state != "approved":
+    if text is None or workspace.status(wisdom).state != "approved":
         return ""
     return split_notes(text)[0].strip()
 
@@ -97,7 +97,7 @@ def add_instruction(workspace: AgentWorkspace, name: str) -> ProposedDraft | Non
     new_soul = souls.with_instruction(soul, name)
     if new_soul == soul:
         return None
-    return propose(workspace, ARTEFACTS["lines"], new_soul, soul, {"instruction": name})
+    return propose(workspace, CURATED_FILES["lines"], new_soul, soul, {"instruction": name})
 
 
 # TOOLS_COMPACT.md
@@ -114,7 +114,7 @@ def compact_tools(workspace: AgentWorkspace) -> ToolsDraft:
     origin = {"source": digest(encode(text))}
     proposed = propose(
         workspace,
-        ARTEFACTS["tools"],
+        CURATED_FILES["tools"],
         add_reviewer_notes(compacted.text, notes),
         workspace.read(COMPACT),
         origin,
@@ -129,7 +129,7 @@ def check_stale_tools(workspace: AgentWorkspace) -> Problem | None:
     text = workspace.read(TOOLS)
     if text is None or workspace.read(COMPACT) is None or not _is_newer(workspace):
         return None
-    standing = workspace.standing(ARTEFACTS["tools"])
+    standing = workspace.status(CURATED_FILES["tools"])
     if (
         standing.promoted
         and standing.drafted
@@ -150,7 +150,7 @@ def _is_newer(workspace: AgentWorkspace) -> bool:
 def summarise_memory(workspace: AgentWorkspace) -> tuple[ProposedDraft, str, int]:
     """The proposal, its text, and the number of all entries of MEMORY.md."""
     text, count = summarize(_require_text(workspace, MEMORY))
-    proposed = propose(workspace, ARTEFACTS["summary"], text, workspace.read(SUMMARY), {"entries": count})
+    proposed = propose(workspace, CURATED_FILES["summary"], text, workspace.read(SUMMARY), {"entries": count})
     return proposed, text, count
 
 
@@ -161,13 +161,13 @@ def _propose_agents(
     workspace: AgentWorkspace, agents: str | None, new_agents: str | None, *, moving: bool
 ) -> ProposedDraft | None:
     """Proposes a draft for AGENTS.md. It does not replace a waiting draft with one that has less."""
-    artefact = ARTEFACTS["agents"]
+    file = CURATED_FILES["agents"]
     if new_agents is None or new_agents == (agents or ""):
         return None
-    is_waiting = workspace.standing(artefact).state in ("waiting", "approved", "changed")
+    is_waiting = workspace.status(file).state in ("waiting", "approved", "changed")
     if is_waiting and not moving:
         return None
-    return propose(workspace, artefact, new_agents, agents, {})
+    return propose(workspace, file, new_agents, agents, {})
 
 
 def _require_text(workspace: AgentWorkspace, name: str) -> str:
@@ -183,7 +183,7 @@ def _require_text(workspace: AgentWorkspace, name: str) -> str:
 
 DAILY_NOTE_DAYS = 30  # of daily notes
 MIN_NEW_LESSONS = 10  # new lessons after which a run is due, however recent the last one
-WISDOM = ARTEFACTS["wisdom"]
+WISDOM = CURATED_FILES["wisdom"]
 _DAILY_NAME = re.compile(r"(\d{4}-\d{2}-\d{2})[^/]*\.md")
 _MAX_FILE_BYTES = 4 * 2**20
 
@@ -305,7 +305,7 @@ def check_wisdom(workspace: AgentWorkspace) -> list[Problem]:
     """Problems of a waiting draft and of the current SOUL.md."""
     problems: list[Problem] = []
     text = workspace.drafts.text(WISDOM)
-    if text is not None and workspace.standing(WISDOM).state != "promoted":
+    if text is not None and workspace.status(WISDOM).state != "promoted":
         problems += find_problems(workspace, WISDOM, text.decode("utf-8", "replace"))
     soul = workspace.read(SOUL)
     if soul is None:
@@ -317,10 +317,10 @@ def check_wisdom(workspace: AgentWorkspace) -> list[Problem]:
 
 def _approved_coverage(workspace: AgentWorkspace) -> dict[str, int] | None:
     """From the last approval of the promoted draft. None: the section got there in another way."""
-    promoted = workspace.standing(WISDOM).promoted
-    events = workspace.drafts.events(WISDOM)
+    promoted = workspace.status(WISDOM).promoted
+    events = workspace.drafts.decisions(WISDOM)
     approvals = [
-        event for event in events if promoted and event.what == "approved" and event.draft == promoted.draft
+        event for event in events if promoted and event.what == "approved" and event.sha256 == promoted.sha256
     ]
     return dict(approvals[-1].notes.get("covers", {})) if approvals else None
 
@@ -353,14 +353,14 @@ def check_due(workspace: AgentWorkspace) -> CompressionDue:
 
 def _find_last_run(workspace: AgentWorkspace, all_lessons: Sequence[Lesson]) -> tuple[date | None, int]:
     """From the record, or else from the header in SOUL.md."""
-    drafted = [event for event in workspace.drafts.events(WISDOM) if event.what == "drafted"]
+    drafted = [event for event in workspace.drafts.decisions(WISDOM) if event.what == "drafted"]
     if drafted:
         return _read_run(drafted[-1], all_lessons)
     wisdom = parse(_wisdom_section(workspace.read(SOUL) or ""))
     return wisdom.day, max(0, len(all_lessons) - (wisdom.lessons or 0))
 
 
-def _read_run(event: Event, all_lessons: Sequence[Lesson]) -> tuple[date | None, int]:
+def _read_run(event: Decision, all_lessons: Sequence[Lesson]) -> tuple[date | None, int]:
     known_keys = set(event.notes.get("lessons", ()))
     return _parse_day(event.at[:10]), sum(lesson.key not in known_keys for lesson in all_lessons)
 

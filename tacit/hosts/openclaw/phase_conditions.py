@@ -29,10 +29,10 @@ from tacit.hosts.openclaw.config import settings_of
 from tacit.hosts.openclaw.phase_questions import QuestionResult
 from tacit.hosts.openclaw.phases import Migration, loads_memory
 from tacit.hosts.openclaw.wisdom_section import LEVEL, TITLE
-from tacit.hosts.openclaw.workspace import AGENTS, ARTEFACTS, COMPACT, MEMORY, SOUL, TOOLS
+from tacit.hosts.openclaw.workspace import AGENTS, COMPACT, CURATED_FILES, MEMORY, SOUL, TOOLS
 from tacit.markdown.sections import find_sections
-from tacit.review.file_drafts_model import Artefact
-from tacit.review.reviewer_notes import split_notes
+from tacit.review.format import split_notes
+from tacit.review.model import CuratedFile
 from tacit.sessions.policy import resolve_profile
 
 Verdict = Literal["PASS", "FAIL", "BLOCKED"]
@@ -258,7 +258,9 @@ def _check_wisdom(observations: Observations) -> _Result:
     soul = place.read(SOUL) or ""
     if not find_sections(soul, TITLE, LEVEL):
         return "BLOCKED", (f"{SOUL} has no `## {TITLE}` section",), "Make one: tacit wisdom draft"
-    approved = [event for event in place.drafts.events(ARTEFACTS["wisdom"]) if event.what == "approved"]
+    approved = [
+        event for event in place.drafts.decisions(CURATED_FILES["wisdom"]) if event.what == "approved"
+    ]
     covers = approved[-1].notes.get("covers") if approved else None
     problems = wisdom_section.soul_problems(soul, SOUL, settings_of(place.config).soul_max_tokens, covers)
     problems += wisdom_section.root_problems(place.names())
@@ -469,32 +471,32 @@ def _check_approved(migration: Migration) -> Iterator[Condition]:
     place = migration.place
     yield _check_wisdom_draft(migration)
     for name in ("soul", "tools", "agents"):
-        artefact = ARTEFACTS[name]
-        standing = place.standing(artefact)
-        if standing.state == "none" and not _is_needed(migration, artefact):
+        file = CURATED_FILES[name]
+        standing = place.status(file)
+        if standing.state == "none" and not _is_needed(migration, file):
             continue
         holds = standing.state in ("approved", "promoted")
-        yield Condition(f"the draft for {artefact.target} is approved", holds, standing.why, standing.todo)
+        yield Condition(f"the draft for {file.target} is approved", holds, standing.why, standing.todo)
 
 
 def _check_wisdom_draft(migration: Migration) -> Condition:
     """The section reaches SOUL.md through the draft for SOUL.md."""
     place, title = migration.place, f"the wisdom section is approved and in the draft for {SOUL}"
-    standing = place.standing(ARTEFACTS["wisdom"])
+    standing = place.status(CURATED_FILES["wisdom"])
     if standing.state not in ("approved", "promoted"):
         return Condition(title, False, standing.why, standing.todo)
-    section = split_notes(place.read(ARTEFACTS["wisdom"].draft) or "")[0].strip()
-    holds = section in (place.read(ARTEFACTS["soul"].draft) or "") or standing.state == "promoted"
+    section = split_notes(place.read(CURATED_FILES["wisdom"].draft) or "")[0].strip()
+    holds = section in (place.read(CURATED_FILES["soul"].draft) or "") or standing.state == "promoted"
     todo = "Make that draft anew: tacit openclaw compress-soul"
     return Condition(
         title, holds, standing.why if holds else "that draft was made before it was approved", todo
     )
 
 
-def _is_needed(migration: Migration, artefact: Artefact) -> bool:
-    if artefact.target == COMPACT:
+def _is_needed(migration: Migration, file: CuratedFile) -> bool:
+    if file.target == COMPACT:
         return migration.place.read(TOOLS) is not None and migration.place.read(COMPACT) is None
-    return artefact.target == SOUL and not _is_short(migration)
+    return file.target == SOUL and not _is_short(migration)
 
 
 def _is_short(migration: Migration) -> bool:
@@ -508,10 +510,10 @@ def _is_short(migration: Migration) -> bool:
 
 def _check_applied(migration: Migration) -> Iterator[Condition]:
     for name in ("agents", "tools", "soul"):
-        standing = migration.place.standing(ARTEFACTS[name])
+        standing = migration.place.status(CURATED_FILES[name])
         if standing.state not in ("none", "promoted"):
             todo = f"Approve it and put it in its place: tacit openclaw promote {name}"
-            yield Condition(f"{ARTEFACTS[name].target} has its draft", False, standing.why, todo)
+            yield Condition(f"{CURATED_FILES[name].target} has its draft", False, standing.why, todo)
     agents = migration.place.read(AGENTS)
     if agents is not None and migration.place.read(COMPACT) is not None:
         holds = souls.with_checklist(agents) == agents
@@ -538,7 +540,7 @@ def _check_files_by_kind(migration: Migration) -> Iterator[Condition]:
 
 def _check_instruction(migration: Migration, name: str) -> Condition:
     holds = souls.has_instruction(migration.place.read(SOUL) or "", name)
-    standing = migration.place.standing(ARTEFACTS["lines"])
+    standing = migration.place.status(CURATED_FILES["lines"])
     todo = standing.todo or "Put it in its place: tacit openclaw promote lines"
     evidence = "it does" if holds else f"it does not; {standing.why}"
     return Condition(f"{SOUL} says: {souls.INSTRUCTIONS[name][0]}", holds, evidence, todo)

@@ -25,8 +25,8 @@ from tacit.hosts.openclaw.phases import NONE, ORDER, BackupManifest, Migration, 
 from tacit.hosts.openclaw.soul import INSTRUCTIONS, has_instruction, without_instruction
 from tacit.hosts.openclaw.workspace import (
     AGENTS,
-    ARTEFACTS,
     COMPACT,
+    CURATED_FILES,
     MEMORY,
     SOUL,
     SUMMARY,
@@ -35,7 +35,7 @@ from tacit.hosts.openclaw.workspace import (
     promote_draft,
 )
 from tacit.markdown.notes import encode
-from tacit.review.file_drafts_model import Artefact
+from tacit.review.model import CuratedFile
 
 Notes = dict[str, Any]
 
@@ -81,21 +81,19 @@ def _make_drafts(migration: Migration) -> Iterator[str]:
     """Keeps a draft that exists: somebody may have worked on it."""
     place = migration.place
     standing = {
-        name
-        for name, artefact in ARTEFACTS.items()
-        if place.standing(artefact).state not in ("none", "stale")
+        name for name, file in CURATED_FILES.items() if place.status(file).state not in ("none", "stale")
     }
     if place.read(TOOLS) is not None and "tools" not in standing:
         drafts.compact_tools(place)
-        yield ARTEFACTS["tools"].draft
+        yield CURATED_FILES["tools"].draft
     if "wisdom" not in standing:
         drafts.draft_wisdom(place)
-        yield ARTEFACTS["wisdom"].draft
+        yield CURATED_FILES["wisdom"].draft
     if "soul" not in standing:
         drafts.shorten_soul(place)
-        yield ARTEFACTS["soul"].draft
-    if place.standing(ARTEFACTS["agents"]).state == "waiting" and "agents" not in standing:
-        yield ARTEFACTS["agents"].draft
+        yield CURATED_FILES["soul"].draft
+    if place.status(CURATED_FILES["agents"]).state == "waiting" and "agents" not in standing:
+        yield CURATED_FILES["agents"].draft
 
 
 def _apply_drafts(doing: PhaseEntry) -> Notes:
@@ -106,10 +104,10 @@ def _apply_drafts(doing: PhaseEntry) -> Notes:
             "The backups are not whole, so nothing was changed. See: tacit openclaw phase status"
         )
     for name in ("agents", "tools", "soul"):
-        if place.standing(ARTEFACTS[name]).state == "approved":
-            event = promote_draft(place, ARTEFACTS[name], doing.by)
-            results[ARTEFACTS[name].target] = event.result
-            doing.say(f"changed {place.root / ARTEFACTS[name].target}")
+        if place.status(CURATED_FILES[name]).state == "approved":
+            event = promote_draft(place, CURATED_FILES[name], doing.by)
+            results[CURATED_FILES[name].target] = event.result
+            doing.say(f"changed {place.root / CURATED_FILES[name].target}")
     return {"files": results}
 
 
@@ -159,8 +157,8 @@ def _add_instruction(doing: PhaseEntry, name: str) -> Notes:
     if proposed is None:
         say(f"{SOUL} says already: {souls.INSTRUCTIONS[name][0]}")
         return {"instruction": "there already"}
-    advice = migration.place.advice(proposed.artefact)
-    say(f"drafted {proposed.artefact.draft}. Read it, then: {advice.approve}; tacit openclaw promote lines")
+    advice = migration.place.rule(proposed.file)
+    say(f"drafted {proposed.file.draft}. Read it, then: {advice.approve}; tacit openclaw promote lines")
     return {"instruction": "drafted"}
 
 
@@ -232,7 +230,7 @@ def _wanted_files(migration: Migration, undone: Sequence[str]) -> Files | None:
 
 def _was_added(place: AgentWorkspace, instruction: str) -> bool:
     """Whether a draft of its own added it; one that came with a shorter SOUL.md goes with that."""
-    events = place.drafts.events(ARTEFACTS["lines"])
+    events = place.drafts.decisions(CURATED_FILES["lines"])
     drafted = [
         event for event in events if event.what == "drafted" and event.notes.get("instruction") == instruction
     ]
@@ -271,12 +269,12 @@ def _plan_restores(
     return base._replace(restored=tuple(restored), refused=tuple(refused), left=tuple(untouched))
 
 
-def _artefacts_for(target: str) -> list[Artefact]:
-    return [artefact for artefact in ARTEFACTS.values() if artefact.target == target]
+def _artefacts_for(target: str) -> list[CuratedFile]:
+    return [file for file in CURATED_FILES.values() if file.target == target]
 
 
 def _was_promoted(place: AgentWorkspace, target: str, since: str) -> bool:
-    events = (event for artefact in _artefacts_for(target) for event in place.drafts.events(artefact))
+    events = (event for file in _artefacts_for(target) for event in place.drafts.decisions(file))
     return any(event.what in ("promoted", "promoting") and is_since(event.at, since) for event in events)
 
 
@@ -301,7 +299,7 @@ def apply(migration: Migration, back: RollbackPlan, by: str, *, force: bool = Fa
         reason = f"taken back: {INSTRUCTIONS[name][0]}"
         new_soul = without_instruction(soul, name)
         backup_paths.append(
-            place.drafts.change(ARTEFACTS["lines"], encode(soul), encode(new_soul), by, reason).backup
+            place.drafts.change(CURATED_FILES["lines"], encode(soul), encode(new_soul), by, reason).backup
         )
     migration.note("rolled back", back.to, by=by, files=back.files, restored=back.restored, cut=back.cut)
     return [path for path in backup_paths if path]

@@ -30,8 +30,8 @@ from tacit.hosts.openclaw import baseline
 from tacit.hosts.openclaw.machine import OpenClawHost
 from tacit.hosts.openclaw.workspace import (
     AGENTS,
-    ARTEFACTS,
     COMPACT,
+    CURATED_FILES,
     FOLDER,
     MEMORY,
     SOUL,
@@ -173,8 +173,8 @@ class Migration:
     def soul_changes(self) -> list[str]:
         """Times at which tacit changed SOUL.md since the phase was entered."""
         since = self.standing.since
-        artefacts = [artefact for artefact in ARTEFACTS.values() if artefact.target == SOUL]
-        events = (event for artefact in artefacts for event in self.place.drafts.events(artefact))
+        artefacts = [file for file in CURATED_FILES.values() if file.target == SOUL]
+        events = (event for file in artefacts for event in self.place.drafts.decisions(file))
         return [
             event.at
             for event in events

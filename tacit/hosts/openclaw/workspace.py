@@ -37,9 +37,9 @@ from tacit.hosts.openclaw.wisdom_section import (
 from tacit.llm.chat import Chat
 from tacit.markdown.notes import decode, encode
 from tacit.markdown.sections import find_sections, replace_section
-from tacit.review.file_drafts import FileDrafts, RefusalHints
-from tacit.review.file_drafts_model import Artefact, DraftStatus, Event
-from tacit.review.reviewer_notes import check_off, request_review, split_notes
+from tacit.review.curated_files import ApprovalRule, CuratedFiles
+from tacit.review.format import check_off, request_review, split_notes
+from tacit.review.model import CuratedFile, Decision, FileStatus
 
 FOLDER = "initiatives/adaptive-context-injection"
 QUEUE = "DAILY_EXECUTION_QUEUE.md"
@@ -47,15 +47,15 @@ SOUL, AGENTS, TOOLS, MEMORY, LESSONS = "SOUL.md", "AGENTS.md", "TOOLS.md", "MEMO
 COMPACT, SUMMARY = "TOOLS_COMPACT.md", "MEMORY_SUMMARY.md"
 DAILY = "memory"
 
-ARTEFACTS: Mapping[str, Artefact] = {
-    artefact.name: artefact
-    for artefact in (
-        Artefact("wisdom", f"{FOLDER}/SOUL_WISDOM_DRAFT.md", SOUL),
-        Artefact("soul", f"{FOLDER}/SOUL_COMPRESSED_DRAFT.md", SOUL),
-        Artefact("lines", f"{FOLDER}/SOUL_LINES_DRAFT.md", SOUL),
-        Artefact("tools", f"{FOLDER}/TOOLS_COMPACT_DRAFT.md", COMPACT),
-        Artefact("agents", f"{FOLDER}/AGENTS_DRAFT.md", AGENTS),
-        Artefact("summary", f"{FOLDER}/MEMORY_SUMMARY_DRAFT.md", SUMMARY),
+CURATED_FILES: Mapping[str, CuratedFile] = {
+    file.name: file
+    for file in (
+        CuratedFile("wisdom", f"{FOLDER}/SOUL_WISDOM_DRAFT.md", SOUL),
+        CuratedFile("soul", f"{FOLDER}/SOUL_COMPRESSED_DRAFT.md", SOUL),
+        CuratedFile("lines", f"{FOLDER}/SOUL_LINES_DRAFT.md", SOUL),
+        CuratedFile("tools", f"{FOLDER}/TOOLS_COMPACT_DRAFT.md", COMPACT),
+        CuratedFile("agents", f"{FOLDER}/AGENTS_DRAFT.md", AGENTS),
+        CuratedFile("summary", f"{FOLDER}/MEMORY_SUMMARY_DRAFT.md", SUMMARY),
     )
 }
 _DRAFT_COMMANDS = {
@@ -84,8 +84,8 @@ class AgentWorkspace:
         return NoteTree(self.root)
 
     @property
-    def drafts(self) -> FileDrafts:
-        return FileDrafts(self.root, FOLDER, self.now)
+    def drafts(self) -> CuratedFiles:
+        return CuratedFiles(self.root, FOLDER, self.now)
 
     def read(self, path: str) -> str | None:
         """None if there is no such file."""
@@ -98,24 +98,21 @@ class AgentWorkspace:
         """Names of the files in the root."""
         return [entry.name for entry in os.scandir(self.root) if not entry.is_dir(follow_symlinks=False)]
 
-    def allowed(self, artefact: Artefact) -> tuple[str, ...]:
+    def status(self, file: CuratedFile) -> FileStatus:
+        return self.drafts.status(file, self.rule(file))
+
+    def rule(self, file: CuratedFile) -> ApprovalRule:
         """Owners may approve everything; only they may approve SOUL.md as a whole and AGENTS.md."""
         settings = settings_of(self.config)
-        approvers = {"wisdom": settings.wisdom_approvers, "tools": settings.tools_approvers}
-        return (*settings.soul_approvers, *self.config.owners, *approvers.get(artefact.name, ()))
-
-    def standing(self, artefact: Artefact) -> DraftStatus:
-        return self.drafts.standing(artefact, self.allowed(artefact), self.advice(artefact))
-
-    def advice(self, artefact: Artefact) -> RefusalHints:
-        verb = (
-            "tacit wisdom approve" if artefact.name == "wisdom" else f"tacit openclaw approve {artefact.name}"
+        more = {"wisdom": settings.wisdom_approvers, "tools": settings.tools_approvers}.get(file.name)
+        allowed = (*settings.soul_approvers, *self.config.owners, *(more or ()))
+        key = "" if more is None else f" or openclaw.{file.name}_approvers"
+        verb = "tacit wisdom approve" if file.name == "wisdom" else f"tacit openclaw approve {file.name}"
+        hint = (
+            f"Who may: {', '.join(dict.fromkeys(allowed)) or 'no one yet'}. Add other names to "
+            f"openclaw.soul_approvers (owners){key} in memory-config.yaml."
         )
-        more_keys = {"wisdom": " or openclaw.wisdom_approvers", "tools": " or openclaw.tools_approvers"}
-        names = ", ".join(dict.fromkeys(self.allowed(artefact))) or "nobody yet"
-        keys = f"openclaw.soul_approvers (owners){more_keys.get(artefact.name, '')}"
-        allow = f"Who may: {names}. Others are to be named in {keys} of memory-config.yaml."
-        return RefusalHints(_DRAFT_COMMANDS[artefact.name], f"{verb} --by NAME", allow)
+        return ApprovalRule(allowed, _DRAFT_COMMANDS[file.name], f"{verb} --by NAME", hint)
 
 
 def open_workspace(home: str | os.PathLike[str] | None, folder: str | None) -> AgentWorkspace:
@@ -160,8 +157,8 @@ def _find_root(config: Config, folder: str | None) -> Path:
 
 
 class ProposedDraft(NamedTuple):
-    artefact: Artefact
-    event: Event
+    file: CuratedFile
+    event: Decision
     kept: str  # path of a draft that somebody had edited; empty: there was none
     unflagged: str  # why the day's queue does not mention it; empty: it does
     problems: list[Problem]
@@ -171,28 +168,26 @@ class ProposedDraft(NamedTuple):
 
 
 def propose(
-    workspace: AgentWorkspace, artefact: Artefact, draft: str, target: str | None, notes: Mapping[str, Any]
+    workspace: AgentWorkspace, file: CuratedFile, draft: str, target: str | None, notes: Mapping[str, Any]
 ) -> ProposedDraft:
     """`target`: the text that the draft was made from; None if there was no such file."""
     base = None if target is None else digest(encode(target))
-    event, kept_path = workspace.drafts.propose(artefact, encode(draft), base, notes)
-    unflagged = _flag_review(workspace, artefact, event)
-    return ProposedDraft(artefact, event, kept_path, unflagged, find_problems(workspace, artefact, draft))
+    event, kept_path = workspace.drafts.propose(file, encode(draft), base, notes)
+    unflagged = _flag_review(workspace, file, event)
+    return ProposedDraft(file, event, kept_path, unflagged, find_problems(workspace, file, draft))
 
 
-def propose_as_is(workspace: AgentWorkspace, artefact: Artefact) -> ProposedDraft:
+def propose_as_is(workspace: AgentWorkspace, file: CuratedFile) -> ProposedDraft:
     """Proposes the existing draft again, for the target as it is now."""
-    draft = _read_draft(workspace, artefact)
-    last = [event for event in workspace.drafts.events(artefact) if event.what == "drafted"]
-    return propose(
-        workspace, artefact, draft, workspace.read(artefact.target), last[-1].notes if last else {}
-    )
+    draft = _read_draft(workspace, file)
+    last = [event for event in workspace.drafts.decisions(file) if event.what == "drafted"]
+    return propose(workspace, file, draft, workspace.read(file.target), last[-1].notes if last else {})
 
 
-def _read_draft(workspace: AgentWorkspace, artefact: Artefact) -> str:
-    text = workspace.drafts.text(artefact)
+def _read_draft(workspace: AgentWorkspace, file: CuratedFile) -> str:
+    text = workspace.drafts.text(file)
     if text is None:
-        raise UsageError(f"There is no {artefact.draft}. Make one: {workspace.advice(artefact).draft}")
+        raise UsageError(f"There is no {file.draft}. Make one: {workspace.rule(file).draft}")
     return decode(text)
 
 
@@ -208,12 +203,12 @@ class _Draft(NamedTuple):
 
 
 def find_problems(
-    workspace: AgentWorkspace, artefact: Artefact, draft: str, *, promoting: bool = False
+    workspace: AgentWorkspace, file: CuratedFile, draft: str, *, promoting: bool = False
 ) -> list[Problem]:
     """Problems of a draft. A SOUL.md that is too long does not prevent approving a section: the section may
     reach it through a shorter SOUL.md."""
     text, notes = split_notes(draft)
-    problems = _CHECKS[artefact.name](_Draft(workspace, artefact.draft, text, notes, promoting))
+    problems = _CHECKS[file.name](_Draft(workspace, file.draft, text, notes, promoting))
     return [*problems, *root_problems(workspace.names())]
 
 
@@ -285,32 +280,29 @@ _CHECKS = {
 # Approving, promoting, undoing
 
 
-def approve_draft(workspace: AgentWorkspace, artefact: Artefact, by: str) -> Event:
-    draft = _read_draft(workspace, artefact)
-    _refuse_errors(find_problems(workspace, artefact, draft), "approved")
-    allowed, advice = workspace.allowed(artefact), workspace.advice(artefact)
-    return workspace.drafts.approve(
-        artefact, by, allowed, advice, {"covers": parse_coverage(split_notes(draft)[1])}
-    )
+def approve_draft(workspace: AgentWorkspace, file: CuratedFile, by: str) -> Decision:
+    draft = _read_draft(workspace, file)
+    _refuse_errors(find_problems(workspace, file, draft), "approved")
+    covers = parse_coverage(split_notes(draft)[1])
+    return workspace.drafts.approve(file, by, workspace.rule(file), {"covers": covers})
 
 
-def promote_draft(workspace: AgentWorkspace, artefact: Artefact, by: str) -> Event:
+def promote_draft(workspace: AgentWorkspace, file: CuratedFile, by: str) -> Decision:
     def merge_draft(old: bytes | None, draft: bytes) -> bytes:
         text = decode(draft)
-        _refuse_errors(find_problems(workspace, artefact, text, promoting=True), "promoted")
+        _refuse_errors(find_problems(workspace, file, text, promoting=True), "promoted")
         body = split_notes(text)[0]
         before = "" if old is None else decode(old)
-        return encode(replace_section(before, TITLE, LEVEL, body) if artefact.name == "wisdom" else body)
+        return encode(replace_section(before, TITLE, LEVEL, body) if file.name == "wisdom" else body)
 
-    allowed, advice = workspace.allowed(artefact), workspace.advice(artefact)
-    event = workspace.drafts.promote(artefact, by, allowed, advice, merge_draft)
+    event = workspace.drafts.promote(file, by, workspace.rule(file), merge_draft)
     with suppress(OSError, StoreError):  # the queue keeps its line; the promotion is done
-        _rewrite_queue(workspace, lambda queue: check_off(queue, artefact.draft), create=False)
+        _rewrite_queue(workspace, lambda queue: check_off(queue, file.draft), create=False)
     return event
 
 
-def undo_draft(workspace: AgentWorkspace, artefact: Artefact, by: str) -> Event:
-    return workspace.drafts.undo(artefact, by)
+def undo_draft(workspace: AgentWorkspace, file: CuratedFile, by: str) -> Decision:
+    return workspace.drafts.undo(file, by)
 
 
 def _refuse_errors(problems: Iterable[Problem], action: str) -> None:
@@ -325,11 +317,11 @@ def _refuse_errors(problems: Iterable[Problem], action: str) -> None:
 # The day's queue
 
 
-def _flag_review(workspace: AgentWorkspace, artefact: Artefact, event: Event) -> str:
+def _flag_review(workspace: AgentWorkspace, file: CuratedFile, event: Decision) -> str:
     """Empty, or why the day's queue does not mention the draft, which exists all the same."""
-    note = f"(for {artefact.target}, {event.at[:10]}). Approve it: {workspace.advice(artefact).approve}"
+    note = f"(for {file.target}, {event.at[:10]}). Approve it: {workspace.rule(file).approve}"
     try:
-        _rewrite_queue(workspace, lambda queue: request_review(queue, artefact.draft, note), create=True)
+        _rewrite_queue(workspace, lambda queue: request_review(queue, file.draft, note), create=True)
     except (OSError, StoreError) as error:
         return f"{QUEUE} does not ask for the review: {error}"
     return ""

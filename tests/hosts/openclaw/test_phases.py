@@ -34,8 +34,8 @@ from tacit.hosts.openclaw.phases import EVIDENCE, EvidenceLine, Migration
 from tacit.hosts.openclaw.soul import INSTRUCTIONS, has_instruction, with_instruction, without_instruction
 from tacit.hosts.openclaw.workspace import (
     AGENTS,
-    ARTEFACTS,
     COMPACT,
+    CURATED_FILES,
     FOLDER,
     MEMORY,
     SOUL,
@@ -81,11 +81,11 @@ def began(migration: Migration, *entered: str) -> None:
     if "0a" in entered:
         phases.take_backups(migration.place)
         draft_wisdom(migration.place)
-        approve_draft(migration.place, ARTEFACTS["wisdom"], "Ines")
+        approve_draft(migration.place, CURATED_FILES["wisdom"], "Ines")
         compact_tools(migration.place)
         shorten_soul(migration.place)
         for name in ("soul", "tools", "agents"):
-            approve_draft(migration.place, ARTEFACTS[name], "Ines")
+            approve_draft(migration.place, CURATED_FILES[name], "Ines")
     for phase in entered:
         if phase == "0b":
             phase_steps.enter(PhaseEntry(migration, "Ines", lambda _: None), "0b")
@@ -200,7 +200,7 @@ def test_a_soul_draft_from_before_the_wisdom_was_approved_has_to_be_made_anew(mi
     migration.note("entered", "0a")
     shorten_soul(migration.place)
     draft_wisdom(migration.place)
-    approve_draft(migration.place, ARTEFACTS["wisdom"], "Ines")
+    approve_draft(migration.place, CURATED_FILES["wisdom"], "Ines")
     what = f"the wisdom section is approved and in the draft for {SOUL}"
     assert "compress-soul" in unmet(migration)[what].todo
     shorten_soul(migration.place)
@@ -277,12 +277,12 @@ def test_a_missing_instruction_becomes_a_draft_that_an_owner_approves(migration:
     assert "approve lines --by NAME" in said[0]
     assert place.read(SOUL) == "# Soul\n\nI am Jules.\n"
     assert any(what.startswith("SOUL.md says: Let go of") for what in unmet(migration))
-    approve_draft(place, ARTEFACTS["lines"], "Ines")
-    promote_draft(place, ARTEFACTS["lines"], "Ines")
+    approve_draft(place, CURATED_FILES["lines"], "Ines")
+    promote_draft(place, CURATED_FILES["lines"], "Ines")
     assert not any(what.startswith("SOUL.md says") for what in unmet(migration))
-    (place.root / ARTEFACTS["lines"].draft).write_text("# Other\n")
+    (place.root / CURATED_FILES["lines"].draft).write_text("# Other\n")
     with pytest.raises(DraftRefused, match="It lacks: I am Jules"):
-        approve_draft(place, ARTEFACTS["lines"], "Ines")
+        approve_draft(place, CURATED_FILES["lines"], "Ines")
 
 
 # ---------------------------------------------------------------- going back
@@ -302,7 +302,7 @@ def test_the_whole_goes_back_byte_for_byte_and_removes_what_was_not_there(
     assert not (migration.place.root / COMPACT).exists()
     assert migration.files == "host"
     assert migration.standing.phase == "none"
-    assert migration.place.standing(ARTEFACTS["soul"]).state != "promoted"
+    assert migration.place.status(CURATED_FILES["soul"]).state != "promoted"
     with pytest.raises(UsageError, match="nothing to take back"):
         phase_steps.plan(migration, "0a")
 
@@ -572,7 +572,7 @@ def test_memory_leaves_the_hosts_list_only_if_it_is_in_it(
     said: list[str] = []
     phase_steps.enter(PhaseEntry(migration, "Ines", said.append), "1")
     assert migration.files == files
-    assert migration.place.standing(ARTEFACTS["lines"]).state == "waiting"  # the instruction, either way
+    assert migration.place.status(CURATED_FILES["lines"]).state == "waiting"  # the instruction, either way
     assert (f"The host does not load {MEMORY}" in said[0]) == (files == "host")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from tacit.hosts.openclaw import drafts
 from tacit.hosts.openclaw.soul import SoulProposal, describe_method
 from tacit.hosts.openclaw.workspace import (
-    ARTEFACTS,
+    CURATED_FILES,
     AgentWorkspace,
     ProposedDraft,
     approve_draft,
@@ -18,7 +18,7 @@ from tacit.hosts.openclaw.workspace import (
     propose_as_is,
     undo_draft,
 )
-from tacit.review.file_drafts_model import Artefact, DraftStatus, Event
+from tacit.review.model import CuratedFile, Decision, FileStatus
 from tacit.terminal import output
 from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
 from tacit.terminal.lines import one_line
@@ -81,7 +81,7 @@ def run_compact_tools(options: argparse.Namespace) -> int:
     if options.check:
         return 1 if stale else 0
     if options.as_is:
-        return print_proposal(workspace, propose_as_is(workspace, ARTEFACTS["tools"]), options)
+        return print_proposal(workspace, propose_as_is(workspace, CURATED_FILES["tools"]), options)
     result = drafts.compact_tools(workspace)
     if not options.json:
         output.say(result.compact.text)
@@ -105,7 +105,7 @@ def run_compress_soul(options: argparse.Namespace) -> int:
     """
     workspace = open_from_options(options)
     if options.as_is:
-        return print_proposal(workspace, propose_as_is(workspace, ARTEFACTS["soul"]), options)
+        return print_proposal(workspace, propose_as_is(workspace, CURATED_FILES["soul"]), options)
     result = drafts.shorten_soul(workspace)
     if options.json:
         return print_proposal(workspace, result.proposed, options, **_soul_json(result.proposal))
@@ -177,7 +177,7 @@ def print_proposal(
     """Print what was proposed, its problems and the next step. Exit code 1 if it cannot be approved."""
     errors = sum(problem.level == "error" for problem in proposed.problems)
     if options.json:
-        output.dump({**_event_json(proposed.event), "path": proposed.artefact.draft,
+        output.dump({**_event_json(workspace, proposed.event), "path": proposed.file.draft,
                      "kept": proposed.kept or None,
                      "problems": [asdict(problem) for problem in proposed.problems], **more})  # fmt: skip
         return 1 if errors else 0
@@ -186,15 +186,15 @@ def print_proposal(
         output.say(f"The earlier draft, which was edited by hand, is kept: {proposed.kept}")
     if proposed.unflagged:
         output.warn(f"warning: {proposed.unflagged}")
-    artefact = proposed.artefact
-    output.say(f"Draft for {artefact.target}: {workspace.root / artefact.draft}")
-    output.say(f"{artefact.target} did not change. Read the draft, edit it as you like, then: "
-               f"{workspace.advice(artefact).approve}")  # fmt: skip
+    file = proposed.file
+    output.say(f"Draft for {file.target}: {workspace.root / file.draft}")
+    output.say(f"{file.target} did not change. Read the draft, edit it as you like, then: "
+               f"{workspace.rule(file).approve}")  # fmt: skip
     return 1 if errors else 0
 
 
-def _event_json(event: Event) -> dict[str, Any]:
-    return {name: value for name, value in asdict(event).items() if name != "notes"}
+def _event_json(workspace: AgentWorkspace, event: Decision) -> dict[str, Any]:
+    return {name: value for name, value in workspace.drafts.log.as_dict(event).items() if name != "notes"}
 
 
 # ---------------------------------------------------------------- the list
@@ -213,39 +213,39 @@ def run_drafts(options: argparse.Namespace) -> int:
 
 
 def _print_standings(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
-    standings = {name: workspace.standing(artefact) for name, artefact in ARTEFACTS.items()}
+    standings = {name: workspace.status(file) for name, file in CURATED_FILES.items()}
     if options.json:
         output.dump({name: _standing_json(name, standing) for name, standing in standings.items()})
         return 0
     output.print_table(
-        (name, ARTEFACTS[name].target, standing.state, f"{standing.why} {standing.todo}".strip())
+        (name, CURATED_FILES[name].target, standing.state, f"{standing.why} {standing.todo}".strip())
         for name, standing in standings.items()
     )
     return 0
 
 
-def _standing_json(name: str, standing: DraftStatus) -> dict[str, str]:
-    artefact = ARTEFACTS[name]
-    places = {"target": artefact.target, "draft": artefact.draft}
+def _standing_json(name: str, standing: FileStatus) -> dict[str, str]:
+    file = CURATED_FILES[name]
+    places = {"target": file.target, "draft": file.draft}
     return {**places, "state": standing.state, "why": standing.why, "todo": standing.todo}
 
 
 def _print_log(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
-    events = workspace.drafts.events()
+    events = workspace.drafts.decisions()
     if options.json:
-        output.dump([asdict(event) for event in events])
+        output.dump([workspace.drafts.log.as_dict(event) for event in events])
     else:
         output.print_table(_event_row(event) for event in events)
     return 0
 
 
-def _event_row(event: Event) -> tuple[str, ...]:
+def _event_row(event: Decision) -> tuple[str, ...]:
     return (
         event.at[:16].replace("T", " "),
         event.what,
-        event.artefact,
+        event.request,
         event.by,
-        (event.draft or "")[:12],
+        (event.sha256 or "")[:12],
         one_line(event.why),
     )
 
@@ -265,54 +265,54 @@ undo_arguments = promote_arguments
 
 
 def _decision_arguments(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    parser.add_argument("draft", choices=tuple(ARTEFACTS), help="which one")
+    parser.add_argument("draft", choices=tuple(CURATED_FILES), help="which one")
     add_by_option(parser, required=required)
     add_workspace_options(parser)
 
 
 def run_approve(options: argparse.Namespace) -> int:
     """Approve a draft, word for word as it stands: who, when and its hash are recorded."""
-    return approve(open_from_options(options), ARTEFACTS[options.draft], options)
+    return approve(open_from_options(options), CURATED_FILES[options.draft], options)
 
 
 def run_promote(options: argparse.Namespace) -> int:
     """Put an approved draft in its place. The replaced text is backed up."""
-    return promote(open_from_options(options), ARTEFACTS[options.draft], options)
+    return promote(open_from_options(options), CURATED_FILES[options.draft], options)
 
 
 def run_undo(options: argparse.Namespace) -> int:
     """Bring back what the last promotion replaced, unless the file was edited since."""
-    return undo(open_from_options(options), ARTEFACTS[options.draft], options)
+    return undo(open_from_options(options), CURATED_FILES[options.draft], options)
 
 
-def approve(workspace: AgentWorkspace, artefact: Artefact, options: argparse.Namespace) -> int:
-    event = approve_draft(workspace, artefact, options.by)
-    text = f"{event.by} approved {artefact.draft} ({(event.draft or '')[:12]})."
+def approve(workspace: AgentWorkspace, file: CuratedFile, options: argparse.Namespace) -> int:
+    event = approve_draft(workspace, file, options.by)
+    text = f"{event.by} approved {file.draft} ({(event.sha256 or '')[:12]})."
     return _print_event(
-        event, options, f"{text} To put it into {artefact.target}: {_command('promote', artefact)}"
+        workspace, event, options, f"{text} To put it into {file.target}: {_command('promote', file)}"
     )
 
 
-def promote(workspace: AgentWorkspace, artefact: Artefact, options: argparse.Namespace) -> int:
-    event = promote_draft(workspace, artefact, options.by)
+def promote(workspace: AgentWorkspace, file: CuratedFile, options: argparse.Namespace) -> int:
+    event = promote_draft(workspace, file, options.by)
     backup = f" The replaced text is in {event.backup}." if event.backup else ""
-    text = f"{artefact.target} has the draft now.{backup} To go back: {_command('undo', artefact)}"
-    return _print_event(event, options, text)
+    text = f"{file.target} has the draft now.{backup} To go back: {_command('undo', file)}"
+    return _print_event(workspace, event, options, text)
 
 
-def undo(workspace: AgentWorkspace, artefact: Artefact, options: argparse.Namespace) -> int:
-    event = undo_draft(workspace, artefact, options.by)
+def undo(workspace: AgentWorkspace, file: CuratedFile, options: argparse.Namespace) -> int:
+    event = undo_draft(workspace, file, options.by)
     state = "is gone, as before" if event.result is None else "is as it was before"
-    return _print_event(event, options, f"{artefact.target} {state} the draft was promoted.")
+    return _print_event(workspace, event, options, f"{file.target} {state} the draft was promoted.")
 
 
-def _command(verb: str, artefact: Artefact) -> str:
-    return f"tacit wisdom {verb}" if artefact.name == "wisdom" else f"tacit openclaw {verb} {artefact.name}"
+def _command(verb: str, file: CuratedFile) -> str:
+    return f"tacit wisdom {verb}" if file.name == "wisdom" else f"tacit openclaw {verb} {file.name}"
 
 
-def _print_event(event: Event, options: argparse.Namespace, text: str) -> int:
+def _print_event(workspace: AgentWorkspace, event: Decision, options: argparse.Namespace, text: str) -> int:
     if options.json:
-        output.dump(_event_json(event))
+        output.dump(_event_json(workspace, event))
     else:
         output.say(text)
     return 0

@@ -23,7 +23,7 @@ from tacit.hosts.openclaw.commands import drafts as commands
 from tacit.hosts.openclaw.commands.drafts import open_from_options
 from tacit.hosts.openclaw.drafts import WISDOM, Found, check_stale_tools
 from tacit.hosts.openclaw.workspace import SOUL, AgentWorkspace, propose_as_is
-from tacit.review.file_drafts_model import Artefact
+from tacit.review.model import CuratedFile
 from tacit.terminal import output
 from tacit.terminal.arguments import utf8_argument
 
@@ -122,7 +122,7 @@ def _due(workspace: AgentWorkspace, options: argparse.Namespace) -> int:
     return 1 if status.due else 0
 
 
-def _decide(action: Callable[[AgentWorkspace, Artefact, argparse.Namespace], int]) -> Action:
+def _decide(action: Callable[[AgentWorkspace, CuratedFile, argparse.Namespace], int]) -> Action:
     return lambda workspace, options: action(workspace, WISDOM, options)
 
 
