@@ -24,7 +24,7 @@ from math import inf, log
 
 from tacit.config import ContextCompilerSettings
 from tacit.context.history_window import HistoryWindow, fill_window
-from tacit.context.model import TOKENS_PER_KB, Block, Dropped, Notice, Slot
+from tacit.context.model import TOKENS_PER_KB, Block, Dropped, Notice, Slot, drop_block
 from tacit.context.shorten import ShortenedText, excerpt_around, shorten, shorten_middle
 from tacit.privacy.delimiters import to_one_line, wrap_fenced
 from tacit.search.weights import COST_PENALTY, NEAR_BEST_MARGIN
@@ -41,6 +41,7 @@ _MIN_MESSAGE_TOKENS = 64  # a message may always have this many
 _FULL_BUDGET_TOKENS = 8192  # the kilobytes in the config are meant for this; smaller budgets scale them
 _MAX_CACHED_CHARS = 20_000  # longer texts are counted anew each time
 _JOIN_TOKENS = 2  # tokens between two parts, at most
+_GAP_SIZE = 2  # tokens of a line with an ellipsis, which has two characters too
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,36 +49,35 @@ class SlotLimits:
     """Tokens for one turn: the limit of each slot, and the minimums of history and knowledge."""
 
     budget: int
-    most: Mapping[Slot, int]
-    history_floor: int
-    knowledge_floor: int
+    max_tokens: Mapping[Slot, int]
+    min_history: int
+    min_knowledge: int
 
 
 def compute_slot_limits(config: ContextCompilerSettings, budget: int) -> SlotLimits:
     """Identity, memory, journal, projects and topics have limits in kilobytes, which shrink with a budget
     below 8,192 tokens. History and knowledge keep their minimums; the message gets at most half."""
     scale = min(1.0, budget / _FULL_BUDGET_TOKENS)
-
-    def scaled(kilobytes: float) -> int:
-        return int(kilobytes * TOKENS_PER_KB * scale)
-
-    topics = scaled(config.topic_budget_kb)
+    kilobytes: dict[Slot, float] = {
+        "identity": config.identity_budget_kb,
+        "memory": config.memory_budget_kb,
+        "journal": config.journal_budget_kb,
+        "projects": config.projects_budget_kb,
+        "topics": config.topic_budget_kb,
+        "subscriptions": config.topic_budget_kb,
+    }
+    max_tokens: dict[Slot, int] = {
+        "system": budget,
+        "knowledge": budget,
+        "history": budget,
+        "message": max(budget // 2, min(budget, _MIN_MESSAGE_TOKENS)),
+    }
+    max_tokens |= {slot: int(size * TOKENS_PER_KB * scale) for slot, size in kilobytes.items()}
     return SlotLimits(
         budget,
-        {
-            "system": budget,
-            "identity": scaled(config.identity_budget_kb),
-            "memory": scaled(config.memory_budget_kb),
-            "journal": scaled(config.journal_budget_kb),
-            "projects": scaled(config.projects_budget_kb),
-            "topics": topics,
-            "subscriptions": topics,
-            "knowledge": budget,
-            "history": budget,
-            "message": max(budget // 2, min(budget, _MIN_MESSAGE_TOKENS)),
-        },
-        history_floor=int(budget * config.history_floor_share),
-        knowledge_floor=int(budget * config.knowledge_floor_share),
+        max_tokens,
+        min_history=int(budget * config.history_floor_share),
+        min_knowledge=int(budget * config.knowledge_floor_share),
     )
 
 
@@ -91,9 +91,9 @@ class PromptCandidates:
     topics: tuple[Block, ...] = ()  # each followed by its subscriptions
     knowledge: tuple[Block, ...] = ()
     history: tuple[Utterance, ...] = ()
-    # If the host adds message and conversation itself, they stand here and cost nothing.
-    asked: str = ""
-    said: str = ""
+    # If the host itself adds the message and the conversation, they are here and cost nothing.
+    host_message: str = ""
+    host_conversation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +101,10 @@ class KnowledgeLimits:
     """Limits for knowledge: a minimum score, a maximum distance from the best value, and a maximum number of
     characters, including the frame."""
 
-    least: float = 0.0
-    far: float = inf
-    characters: int | None = None
-    each: int | None = None  # characters of one chunk
+    min_score: float = 0.0
+    max_distance: float = inf
+    max_chars: int | None = None
+    max_chunk_chars: int | None = None
 
 
 NO_LIMITS = KnowledgeLimits()  # an explicit budget is filled
@@ -148,25 +148,27 @@ def count_tokens(text: str) -> int:
 
 
 def fit_to_budget(
-    wanted: PromptCandidates, room: SlotLimits, count: TokenCounter, appetite: KnowledgeLimits = NO_LIMITS
+    candidates: PromptCandidates,
+    slots: SlotLimits,
+    count: TokenCounter,
+    limits: KnowledgeLimits = NO_LIMITS,
 ) -> FittedPrompt:
-    builder = _PromptBuilder(room, count, wanted.asked or wanted.message)
-    message = builder.add_message(wanted.message)
-    history = fill_window(wanted.history, min(room.history_floor, builder.tokens_left), count)
-    history_reserve = history.tokens + builder.fence_cost("history") if wanted.history else 0
-    builder.add((block for block in wanted.fixed if block.slot == "identity"), history_reserve)
-    system = builder.add_system(wanted.system) if _has_data(wanted) else ""
-    knowledge_reserve = builder.tokens_needed(wanted.knowledge, room.knowledge_floor)
-    builder.add(
-        (block for block in wanted.fixed if block.slot != "identity"), history_reserve + knowledge_reserve
-    )
-    builder.add(wanted.topics, history_reserve + knowledge_reserve)
-    conversation = "\n".join([wanted.said, *(line.text for line in history.kept)])
-    builder.add_knowledge(wanted.knowledge, history_reserve, appetite, conversation)
-    if wanted.history:
-        history = fill_window(
-            wanted.history, max(0, builder.tokens_left - builder.fence_cost("history")), count
-        )
+    turns, knowledge = candidates.history, candidates.knowledge
+    builder = _PromptBuilder(slots, count, candidates.host_message or candidates.message)
+    message = builder.add_message(candidates.message)
+    history = fill_window(turns, min(slots.min_history, builder.tokens_left), count)
+    history_reserve = history.tokens + builder.fence_cost("history") if turns else 0
+    builder.add((block for block in candidates.fixed if block.slot == "identity"), history_reserve)
+    blocks, system = (*candidates.fixed, *candidates.topics, *knowledge), ""
+    if any(block.slot not in _UNFENCED_SLOTS for block in blocks):
+        system = builder.add_system(candidates.system)  # it explains the fences
+    reserve = history_reserve + builder.tokens_needed(knowledge, slots.min_knowledge)
+    builder.add((block for block in candidates.fixed if block.slot != "identity"), reserve)
+    builder.add(candidates.topics, reserve)
+    conversation = "\n".join([candidates.host_conversation, *(line.text for line in history.kept)])
+    builder.add_knowledge(knowledge, history_reserve, limits, conversation)
+    if turns:
+        history = fill_window(turns, max(0, builder.tokens_left - builder.fence_cost("history")), count)
     if all(selected.block.slot in _UNFENCED_SLOTS for selected in builder.selected):
         system = ""
     return FittedPrompt(
@@ -174,38 +176,29 @@ def fit_to_budget(
     )
 
 
-def _has_data(wanted: PromptCandidates) -> bool:
-    """Whether any block will be fenced: the system text explains the fences."""
-    blocks = (*wanted.fixed, *wanted.topics, *wanted.knowledge)
-    return any(block.slot not in _UNFENCED_SLOTS for block in blocks)
-
-
 class _PromptBuilder:
     """Collects the blocks of a prompt and counts what is left of the budget."""
 
-    def __init__(self, room: SlotLimits, count: TokenCounter, query: str) -> None:
-        self._room, self._count = room, count
-        self.tokens_left = room.budget
+    def __init__(self, slots: SlotLimits, count: TokenCounter, query: str) -> None:
+        self._slots, self._count = slots, count
+        self.tokens_left = slots.budget
         self.selected: list[SelectedBlock] = []
         self.dropped: list[Dropped] = []
         self.notices: list[Notice] = []
         self._used_tokens: dict[str, int] = {}
         self._texts_by_path: dict[str, str] = {}  # text that is in the prompt already, by path
-        self._frame_chars = len(
-            wrap_fenced("knowledge", _SAMPLE_MARK, "")
-        )  # of the frame around all knowledge
+        self._frame_chars = len(wrap_fenced("knowledge", _SAMPLE_MARK, ""))  # around all knowledge
         self._query_words = frozenset(_WORD_PATTERN.findall(query[:2000].casefold()))
 
     def add_message(self, text: str) -> ShortenedText:
         if not text:
             return ShortenedText("", "")
         label = self._label_cost(f"message {_SAMPLE_MARK}")
-        allowed = max(0, min(self._room.most["message"], self.tokens_left) - label)
+        allowed = max(0, min(self._slots.max_tokens["message"], self.tokens_left) - label)
         shortened = shorten_middle(text, allowed, self._count)
         if shortened.left_out:
-            self._add_notice(
-                "message-shortened", f"The message is longer than half of the budget: {shortened.left_out}."
-            )
+            text = f"The message is longer than half of the budget: {shortened.left_out}."
+            self.notices.append(Notice("message-shortened", text))
         self.tokens_left -= self._count(shortened.text) + label
         return shortened
 
@@ -219,16 +212,16 @@ class _PromptBuilder:
 
     def add(self, blocks: Iterable[Block], reserved: int) -> None:
         for block in blocks:
-            if not self._drop_if_loaded(block):
+            if self._is_loaded(block):
+                self.dropped.append(drop_block(block, "duplicate", "it is loaded already"))
+            else:
                 self._fit_block(block, self._token_allowance(block, reserved))
 
-    def _drop_if_loaded(self, block: Block) -> bool:
+    def _is_loaded(self, block: Block) -> bool:
         loaded_text = self._texts_by_path.get(block.path, "") if block.path else ""
         is_repeated = bool(loaded_text) and (block.text in loaded_text)
         if block.slot == "knowledge" and not is_repeated:  # a workspace may hold files of the home
-            is_repeated = any(block.text in selected.text for selected in self.selected)
-        if is_repeated:
-            self._drop(block, "duplicate", "it is loaded already")
+            return any(block.text in selected.text for selected in self.selected)
         return is_repeated
 
     def _token_allowance(self, block: Block, reserved: int) -> int:
@@ -236,10 +229,10 @@ class _PromptBuilder:
         slots = shared if block.slot in shared else (block.slot,)
         limits = [
             self.tokens_left - reserved,
-            self._room.most[block.slot] - sum(self._used_tokens.get(slot, 0) for slot in slots),
+            self._slots.max_tokens[block.slot] - sum(self._used_tokens.get(slot, 0) for slot in slots),
         ]
-        if block.most is not None:
-            limits.append(block.most - self._used_tokens.get(f"group {block.group}", 0))
+        if block.max_tokens is not None:
+            limits.append(block.max_tokens - self._used_tokens.get(f"group {block.group}", 0))
         return min(limits) - self._overhead(block)
 
     def _fit_block(self, block: Block, allowed: int) -> None:
@@ -248,13 +241,15 @@ class _PromptBuilder:
             not shortened.text or (allowed < _MIN_USEFUL_TOKENS and block.slot != "identity")
         ):
             code = "budget" if self.tokens_left < _MIN_USEFUL_TOKENS + self._overhead(block) else "slot"
-            self._drop(block, code, "there is no room for it", self._count(block.text[:100_000]))
+            tokens_needed = self._count(block.text[:100_000])
+            self.dropped.append(drop_block(block, code, "there is no room for it", tokens_needed))
             if block.slot == "identity":
-                self._add_notice("identity-shortened", f"{block.source} does not fit the budget at all.")
+                text = f"{block.source} does not fit the budget at all."
+                self.notices.append(Notice("identity-shortened", text))
             return
         if shortened.left_out:
-            notice = f"{block.source} is cut to fit: {shortened.left_out}."
-            self._add_notice(f"{block.slot}-shortened", notice)
+            text = f"{block.source} is cut to fit: {shortened.left_out}."
+            self.notices.append(Notice(f"{block.slot}-shortened", text))
         self._accept(block, shortened, self._count(shortened.text) + self._overhead(block))
 
     def _accept(self, block: Block, shortened: ShortenedText, cost: int) -> None:
@@ -275,71 +270,60 @@ class _PromptBuilder:
         for block in blocks:
             if total >= limit:
                 return limit
-            total += self._cost(block, headed=False)
+            total += _measure(block, self._count)
         return min(total, limit)
 
     def add_knowledge(
-        self, blocks: Sequence[Block], reserved: int, appetite: KnowledgeLimits, conversation: str
+        self, blocks: Sequence[Block], reserved: int, limits: KnowledgeLimits, conversation: str
     ) -> None:
         """Add the blocks with the best value for their cost until nothing fits. `conversation`: its text."""
         budget = self.tokens_left - reserved - self.fence_cost("knowledge")
-        fresh = [
-            block
-            for block in blocks
-            if not self._drop_if_loaded(block) and not self._drop_if_in_conversation(block, conversation)
-        ]
-        units = [unit for block in fresh for unit in self._split_block(block, budget, appetite.each)]
-        queue = _KnowledgeQueue(units, self._cost)
-        best = max((unit.value for unit in units), default=0.0)
-        used, characters = 0, self._frame_chars
-        while unit := queue.pop():
-            cost = self._cost(unit, headed=unit.path in queue.opened_paths)
-            length = self._length(unit, headed=unit.path in queue.opened_paths)
-            if (unit.score or 0.0) < appetite.least:
-                self._drop(unit, "far", f"relevance below {appetite.least:g}, and the best is there", cost)
-            elif unit.value < best - appetite.far:
-                self._drop(unit, "far", "far less relevant than the best", cost)
-            elif cost > budget - used:
-                self._drop(unit, "budget", "there is no room for it", cost)
-            elif appetite.characters is not None and characters + length > appetite.characters:
-                self._drop(unit, "characters", f"more than {appetite.characters:,} characters", cost)
+        fresh: list[Block] = []
+        for block in blocks:
+            if self._is_loaded(block):
+                self.dropped.append(drop_block(block, "duplicate", "it is loaded already"))
+            elif block.text in conversation:
+                self.dropped.append(drop_block(block, "duplicate", "it stands in the conversation"))
             else:
-                queue.mark_opened(unit.path)
-                used, characters = used + cost, characters + length
+                fresh.append(block)
+        units = [unit for block in fresh for unit in self._split_block(block, budget, limits.max_chunk_chars)]
+        queue = _KnowledgeQueue(units, self._count)
+        best = max((unit.value for unit in units), default=0.0)
+        used, chars, max_chars = 0, self._frame_chars, limits.max_chars
+        while unit := queue.pop():
+            has_heading = unit.path not in queue.opened_paths
+            cost, length = _measure(unit, self._count, has_heading), _measure(unit, len, has_heading)
+            if (unit.score or 0.0) < limits.min_score:
+                reason = f"relevance below {limits.min_score:g}, and the best is there"
+                self.dropped.append(drop_block(unit, "far", reason, cost))
+            elif unit.value < best - limits.max_distance:
+                self.dropped.append(drop_block(unit, "far", "far less relevant than the best", cost))
+            elif cost > budget - used:
+                self.dropped.append(drop_block(unit, "budget", "there is no room for it", cost))
+            elif max_chars is not None and chars + length > max_chars:
+                reason = f"more than {max_chars:,} characters"
+                self.dropped.append(drop_block(unit, "characters", reason, cost))
+            else:
+                queue.open_path(unit.path)
+                used, chars = used + cost, chars + length
                 self._accept(unit, ShortenedText(unit.text, unit.left_out), cost)
         if used:
             self.tokens_left -= self.fence_cost("knowledge")
 
-    def _drop_if_in_conversation(self, block: Block, conversation: str) -> bool:
-        if block.text in conversation:
-            self._drop(block, "duplicate", "it stands in the conversation")
-        return block.text in conversation
-
     def _split_block(self, block: Block, max_tokens: float, max_chars: int | None) -> Sequence[Block]:
-        """The block as a whole, or its found pieces if it is too large."""
+        """The block as a whole, or the hits in it if it is too large."""
         is_long = max_chars is not None and len(block.text) > max_chars
-        if block.pieces and (is_long or self._cost(block, headed=False) > max_tokens):
+        if block.pieces and (is_long or _measure(block, self._count) > max_tokens):
             pieces = [replace(piece, value=block.value) for piece in block.pieces]
             return [unit for piece in pieces for unit in self._split_block(piece, inf, max_chars)]
         if is_long and max_chars is not None:
             shortened = excerpt_around(block.text, max_chars, self._query_words)
             if not shortened.text:
-                self._drop(block, "characters", f"nothing of it can be said in {max_chars:,} characters")
+                reason = f"nothing of it can be said in {max_chars:,} characters"
+                self.dropped.append(drop_block(block, "characters", reason))
                 return []
             return [replace(block, text=shortened.text, left_out=shortened.left_out)]
         return [block]
-
-    def _cost(self, block: Block, headed: bool) -> int:
-        """The first block of a file pays for the file's heading, others for a gap mark."""
-        line = f"{block.speaker}: {block.text}\n" if block.speaker else f"{block.text}\n"
-        return self._count(line) + (
-            2 if headed else self._count(f"[{_SAMPLE_MARK} {source_heading(block)}]\n")
-        )
-
-    def _length(self, block: Block, headed: bool) -> int:
-        """As `_cost`, in characters."""
-        line = f"{block.speaker}: {block.text}\n" if block.speaker else f"{block.text}\n"
-        return len(line) + (len("…\n") if headed else len(f"[{_SAMPLE_MARK} {source_heading(block)}]\n"))
 
     # Frames
 
@@ -354,35 +338,32 @@ class _PromptBuilder:
             return self._label_cost(block.label)
         return self.fence_cost(block.slot) + self._count(f"[{_SAMPLE_MARK} {source_heading(block)}]\n")
 
-    # Receipt
 
-    def _drop(self, block: Block, code: str, reason: str, tokens: int | None = None) -> None:
-        self.dropped.append(
-            Dropped(block.label, block.slot, block.source, code, reason, tokens, block.score, block.channels)
-        )
-
-    def _add_notice(self, code: str, text: str) -> None:
-        self.notices.append(Notice(code, text))
+def _measure(block: Block, count: TokenCounter, has_heading: bool = True) -> int:
+    """The size of a chunk: `count` gives tokens or characters. The first chunk of a file pays for the file's
+    heading, others for a gap mark."""
+    line = f"{block.speaker}: {block.text}\n" if block.speaker else f"{block.text}\n"
+    return count(line) + (count(f"[{_SAMPLE_MARK} {source_heading(block)}]\n") if has_heading else _GAP_SIZE)
 
 
 class _KnowledgeQueue:
     """A queue of chunks by value and cost; those near the best come before all others. The first chunk of a
     file pays for the heading, so the others become cheaper then."""
 
-    def __init__(self, units: Sequence[Block], cost: Callable[[Block, bool], int]) -> None:
-        self._split_block, self._cost = units, cost
+    def __init__(self, units: Sequence[Block], count: TokenCounter) -> None:
+        self._units, self._count = units, count
         self._near_threshold = max((unit.value for unit in units), default=0.0) - NEAR_BEST_MARGIN
-        self._heap = [self._heap_entry(number, headed=False) for number in range(len(units))]
+        self._heap = [self._heap_entry(number, has_heading=True) for number in range(len(units))]
         heapify(self._heap)
         self._by_path: dict[str, list[int]] = {}
         for number, unit in enumerate(units):
             self._by_path.setdefault(unit.path, []).append(number)
         self._popped: set[int] = set()
-        self.opened_paths: set[str] = set()
+        self.opened_paths: set[str] = set()  # files that have a heading in the prompt
 
-    def _heap_entry(self, number: int, headed: bool) -> tuple[bool, float, int]:
-        unit = self._split_block[number]
-        price = COST_PENALTY * log(max(1, self._cost(unit, headed)))
+    def _heap_entry(self, number: int, has_heading: bool) -> tuple[bool, float, int]:
+        unit = self._units[number]
+        price = COST_PENALTY * log(max(1, _measure(unit, self._count, has_heading)))
         return (unit.value < self._near_threshold, round(price - unit.value, 9), number)
 
     def pop(self) -> Block | None:
@@ -390,12 +371,12 @@ class _KnowledgeQueue:
             *_, number = heappop(self._heap)
             if number not in self._popped:
                 self._popped.add(number)
-                return self._split_block[number]
+                return self._units[number]
         return None
 
-    def mark_opened(self, path: str) -> None:
+    def open_path(self, path: str) -> None:
         if path not in self.opened_paths:
             self.opened_paths.add(path)
             for number in self._by_path[path]:
                 if number not in self._popped:
-                    heappush(self._heap, self._heap_entry(number, headed=True))
+                    heappush(self._heap, self._heap_entry(number, has_heading=False))

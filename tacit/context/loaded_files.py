@@ -74,22 +74,21 @@ class FileLoader:
         if config.projects == "always":
             yield self._load(PROJECTS_FILE, "projects", "projects:_active.md", "what is going on")
 
-    def topics(self, awake: Iterable[Activation]) -> Iterator[LoadedBlock]:
-        for activation in awake:
+    def topics(self, activations: Iterable[Activation]) -> Iterator[LoadedBlock]:
+        for activation in activations:
             topic = activation.topic
             max_tokens = int(topic.max_context_kb * TOKENS_PER_KB)
             topic_label = block_label("topic", topic.name)
             reason = activation.decision.reason
             if activation.decision.by == "steering":
                 text = activation.hint or strip_note(topic.body)
-                yield Block(
-                    "topics", block_label("correction", topic.name), topic.path, text, reason, most=max_tokens
-                )
+                label = block_label("correction", topic.name)
+                yield Block("topics", label, topic.path, text, reason, max_tokens=max_tokens)
                 continue
             yield Block(
                 "topics", topic_label, topic.path, strip_note(topic.body), reason, topic.path,
                 day=topic.day, score=activation.decision.tier2_score, channels=activation.decision.channels,
-                group=topic.name, most=max_tokens,
+                group=topic.name, max_tokens=max_tokens,
             )  # fmt: skip
             for path in topic.subscriptions:
                 loaded = self._load(
@@ -152,7 +151,7 @@ _parse_file_cached = lru_cache(maxsize=256)(_parse_file)  # the same few files, 
 
 
 def _with_group(loaded: LoadedBlock, group: str, max_tokens: int) -> LoadedBlock:
-    return replace(loaded, group=group, most=max_tokens) if isinstance(loaded, Block) else loaded
+    return replace(loaded, group=group, max_tokens=max_tokens) if isinstance(loaded, Block) else loaded
 
 
 def identity_files(files: Sequence[str] | None, profile: str, audience: Audience) -> Sequence[str]:

@@ -32,7 +32,7 @@ class Block:
     score: float | None = None
     channels: Mapping[str, float] = field(default_factory=dict)
     group: str = ""  # the topic that it belongs to
-    most: int | None = None  # tokens that its group may have
+    max_tokens: int | None = None  # of its group
     digest: str = ""
     left_out: str = ""  # describes what was cut from it already, for people
     value: float = 0.0  # of retrieved chunks: the highest is tried first
@@ -69,6 +69,10 @@ class Dropped:
     tokens: int | None = None
     score: float | None = None
     channels: Mapping[str, float] = field(default_factory=dict)
+
+
+def drop_block(block: Block, code: str, reason: str, tokens: int | None = None) -> Dropped:
+    return Dropped(block.label, block.slot, block.source, code, reason, tokens, block.score, block.channels)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from itertools import pairwise
 from typing import NamedTuple
 from zlib import crc32
 
-from tacit.context.model import Block, Dropped
+from tacit.context.model import Block, Dropped, drop_block
 from tacit.home.categories import Category
 from tacit.markdown.strip import strip_comments
 from tacit.search.index import MAX_NEIGHBOURS, ChunkLocation, StoredChunk
@@ -88,29 +88,30 @@ def rank(
 ) -> RankedBlocks:
     """`near`: for hits in transcripts, all chunks of the turn and of the next. `given`: digests of chunks
     that this session has already. `excluded`: the reason why a hit may not be used, or empty."""
-    dropped: list[Dropped] = []
-    usable = [hit for hit in hits if not _is_excluded(hit, excluded, dropped)]
-    usable, (band, code, reason) = _judge(usable, rules)
+    reasons = [excluded(hit) for hit in hits]
+    dropped = [
+        _drop_hit(hit, "excluded", reason) for hit, reason in zip(hits, reasons, strict=True) if reason
+    ]
+    usable, (band, code, reason) = _judge(
+        [hit for hit, reason in zip(hits, reasons, strict=True) if not reason], rules
+    )
     if band == "none":
         return RankedBlocks((), (*dropped, *(_drop_hit(hit, code, reason) for hit in usable)), band)
-    values = _compute_values(usable, rules, near)
-    for hit in _find_repeated_questions(usable, near):
-        values.pop(chunk_key(hit), None)
-        dropped.append(_drop_hit(hit, "echo", "it asks the same and says nothing besides"))
-    units = sorted(_build_blocks(usable, values, near), key=lambda unit: (-unit.value, unit.path, unit.place))
-    blocks = tuple(_drop_duplicates(units, given, dropped))
+    turns, followers = _group_by_turn(near), list(_find_followers(usable, near))
+    values = _compute_values(usable, rules, turns, followers)
+    for hit in usable:
+        # A longer turn that contains the message may say more.
+        if hit.why.echo is not None and len(turns.get(chunk_key(hit), ())) <= 1:
+            values.pop(chunk_key(hit), None)
+            dropped.append(_drop_hit(hit, "echo", "it asks the same and says nothing besides"))
+    units = _build_blocks(usable, values, turns, followers)
+    ordered = sorted(units, key=lambda unit: (-unit.value, unit.path, unit.place))
+    blocks = tuple(_drop_duplicates(ordered, given, dropped))
     if given and not any((block.score or 0.0) >= rules.gate for block in blocks):
         # The session has the hits that passed already, and the rest alone is too weak.
-        dropped += [_drop_block(block, "gate", f"nothing new reaches {rules.gate:g}") for block in blocks]
+        dropped += [drop_block(block, "gate", f"nothing new reaches {rules.gate:g}") for block in blocks]
         return RankedBlocks((), tuple(dropped), "none")
     return RankedBlocks(blocks, tuple(dropped), band)
-
-
-def _is_excluded(hit: Hit, excluded: Callable[[Hit], str], dropped: list[Dropped]) -> bool:
-    reason = excluded(hit)
-    if reason:
-        dropped.append(_drop_hit(hit, "excluded", reason))
-    return bool(reason)
 
 
 def _judge(hits: Sequence[Hit], rules: RankingRules) -> tuple[list[Hit], tuple[str, str, str]]:
@@ -120,46 +121,31 @@ def _judge(hits: Sequence[Hit], rules: RankingRules) -> tuple[list[Hit], tuple[s
     verdict = _find_band([hit for hit in others if not hit.why.linked], rules)
     if verdict[0] != "none" or len(others) == len(hits):
         return list(hits), verdict
-    repeats = [_promote_repeat(hit, hit.why.echo) for hit in hits if hit.why.echo is not None]
+    repeats = [
+        # As if it were the only hit, so that the earlier answer comes first.
+        replace(
+            hit,
+            score=hit.why.echo,
+            why=replace(hit.why, standing=hit.why.standing + EARLIER_ANSWER_PENALTY),
+        )
+        for hit in hits
+        if hit.why.echo is not None
+    ]
     return [*repeats, *others], _find_band(repeats, rules)
-
-
-def _promote_repeat(echo: Hit, relevance: float) -> Hit:
-    """Ranked as if it were the only hit, so that the earlier answer comes first."""
-    return replace(
-        echo, score=relevance, why=replace(echo.why, standing=echo.why.standing + EARLIER_ANSWER_PENALTY)
-    )
-
-
-def _find_repeated_questions(
-    hits: Iterable[Hit], near: Mapping[ChunkLocation, Sequence[StoredChunk]]
-) -> list[Hit]:
-    """Turns that consist only of the message; a longer turn that contains it is not among them."""
-    turns = _group_by_turn(near)
-    return [hit for hit in hits if hit.why.echo is not None and len(turns.get(chunk_key(hit), ())) <= 1]
 
 
 def _find_band(hits: Sequence[Hit], rules: RankingRules) -> tuple[str, str, str]:
     """The confidence band of the question, and a code and a reason if nothing is returned."""
-    scores = sorted((hit.score for hit in hits), reverse=True)
-    if not scores or scores[0] < rules.gate:
-        return "none", "gate", f"even the best passage is below {rules.gate:g}"
-    if scores[0] >= rules.strong:
-        return "strong", "", ""
-    if _is_supported(hits, rules):
-        return "weak", "", ""
-    return "none", "weak", f"only one passage reaches {rules.gate:g}, for its {_matched_by(hits[0])} alone"
-
-
-def _is_supported(hits: Sequence[Hit], rules: RankingRules) -> bool:
-    """Two hits pass, or one that both full text and vectors found."""
     passing = [hit for hit in hits if hit.score >= rules.gate]
+    if not passing:
+        return "none", "gate", f"even the best passage is below {rules.gate:g}"
+    if max(hit.score for hit in passing) >= rules.strong:
+        return "strong", "", ""
     why = passing[0].why
-    return len(passing) > 1 or (why.lexical_rank is not None and why.vector_rank is not None)
-
-
-def _matched_by(hit: Hit) -> str:
-    return "words" if hit.why.bm25 is not None else "meaning"
+    if len(passing) > 1 or (why.lexical_rank is not None and why.vector_rank is not None):
+        return "weak", "", ""
+    side = "words" if hits[0].why.bm25 is not None else "meaning"
+    return "none", "weak", f"only one passage reaches {rules.gate:g}, for its {side} alone"
 
 
 # ---------------------------------------------------------------- values
@@ -169,10 +155,39 @@ def chunk_key(hit: Hit) -> ChunkKey:
     return ChunkKey(hit.path, hit.turn or -hit.lines[0])
 
 
+class _Follower(NamedTuple):
+    """The turn after a question among the hits, which may answer it."""
+
+    key: ChunkKey
+    score: float  # of the question
+    lift: float = 0.0  # added to its value
+    min_value: float | None = None  # if the question is an earlier occurrence of the message
+
+
+def _find_followers(
+    hits: Iterable[Hit], near: Mapping[ChunkLocation, Sequence[StoredChunk]]
+) -> Iterator[_Follower]:
+    for hit in hits:
+        following = [
+            stored for stored in near.get((hit.path, hit.lines[0]), ()) if stored.chunk.turn > hit.turn
+        ]
+        if not following:
+            continue
+        key, value = ChunkKey(hit.path, following[0].chunk.turn), hit.why.standing
+        chars = len(hit.text) + sum(len(stored.chunk.text) for stored in following)
+        is_question = hit.turn and any(sign in hit.text for sign in QUESTION_MARKS)
+        if hit.why.echo is not None:
+            # It is the answer, however long, but may say nothing: so it ranks below the best and close to it.
+            yield _Follower(key, hit.score, min_value=value - EARLIER_ANSWER_PENALTY)
+        elif is_question and value > 0 and chars <= MAX_PAIR_CHARS:
+            yield _Follower(key, hit.score, lift=ANSWER_SHARE * min(MAX_ANSWER_LIFT, value))
+
+
 def _compute_values(
     hits: Sequence[Hit],
     rules: RankingRules,
-    near: Mapping[ChunkLocation, Sequence[StoredChunk]],
+    turns: Mapping[ChunkKey, Sequence[StoredChunk]],
+    followers: Iterable[_Follower],
 ) -> dict[ChunkKey, float]:
     values: dict[ChunkKey, float] = {}
     best: dict[str, float] = {}
@@ -180,13 +195,17 @@ def _compute_values(
         values[chunk_key(hit)] = max(values.get(chunk_key(hit), hit.why.standing), hit.why.standing)
         best[hit.path] = max(best.get(hit.path, hit.why.standing), hit.why.standing)
     lowest = min(values.values())
-    for key, lift, _ in _find_answers(hits, near):
-        values[key] = values.get(key, lowest) + lift
-    for key, value, _ in _find_earlier_answers(hits, near):
-        values[key] = max(values.get(key, lowest), value)
+    for follower in followers:
+        if follower.min_value is None:
+            values[follower.key] = values.get(follower.key, lowest) + follower.lift
+    for follower in followers:
+        if follower.min_value is not None:
+            values[follower.key] = max(values.get(follower.key, lowest), follower.min_value)
     roles, words = parse_speaker_roles(rules.question)
-    for key, speaker in _find_speakers(hits, near).items():
-        if key in values and is_asked_about(speaker, roles, words):
+    speakers = {key: pieces[0].chunk.speaker for key, pieces in turns.items()}
+    speakers |= {chunk_key(hit): hit.speaker for hit in hits if hit.turn}
+    for key in values.keys() & speakers.keys():
+        if is_asked_about(speakers[key], roles, words):
             values[key] += SPEAKER_BONUS
     nudges = {chunk_key(hit): _compute_nudge(hit, rules) for hit in hits}
     values = {
@@ -203,54 +222,6 @@ def _cap_linked(
     strong = [values[chunk_key(hit)] for hit in hits if hit.score >= rules.strong and not hit.why.linked]
     limit = min(strong, default=float("inf")) - _EPSILON
     return {key: min(value, limit) if key in linked else value for key, value in values.items()}
-
-
-def _find_answers(
-    hits: Iterable[Hit], near: Mapping[ChunkLocation, Sequence[StoredChunk]]
-) -> Iterator[tuple[ChunkKey, float, float]]:
-    """The turn after each question among the hits, the lift it gets, and the question's score."""
-    for hit in hits:
-        if (
-            hit.why.echo is None
-            and hit.turn
-            and hit.why.standing > 0
-            and any(sign in hit.text for sign in QUESTION_MARKS)
-        ):
-            following = _following_turn(hit, near)
-            if (
-                following
-                and len(hit.text) + sum(len(stored.chunk.text) for stored in following) <= MAX_PAIR_CHARS
-            ):
-                key = ChunkKey(hit.path, following[0].chunk.turn)
-                yield key, ANSWER_SHARE * min(MAX_ANSWER_LIFT, hit.why.standing), hit.score
-
-
-def _find_earlier_answers(
-    hits: Iterable[Hit], near: Mapping[ChunkLocation, Sequence[StoredChunk]]
-) -> Iterator[tuple[ChunkKey, float, float]]:
-    """The turn after each earlier occurrence of the message, its minimum value, and the score. It is the
-    answer, however long, but may say nothing: so it ranks below the best and close to it."""
-    for hit in hits:
-        if hit.why.echo is not None and (following := _following_turn(hit, near)):
-            yield (
-                ChunkKey(hit.path, following[0].chunk.turn),
-                hit.why.standing - EARLIER_ANSWER_PENALTY,
-                hit.score,
-            )
-
-
-def _following_turn(hit: Hit, near: Mapping[ChunkLocation, Sequence[StoredChunk]]) -> list[StoredChunk]:
-    return [stored for stored in near.get(_place(hit), ()) if stored.chunk.turn > hit.turn]
-
-
-def _find_speakers(
-    hits: Iterable[Hit], near: Mapping[ChunkLocation, Sequence[StoredChunk]]
-) -> dict[ChunkKey, str]:
-    speakers = {chunk_key(hit): hit.speaker for hit in hits if hit.turn}
-    for group in near.values():
-        for stored in group:
-            speakers.setdefault(ChunkKey(stored.path, stored.chunk.turn), stored.chunk.speaker)
-    return speakers
 
 
 def _compute_nudge(hit: Hit, rules: RankingRules) -> float:
@@ -274,26 +245,31 @@ def _freshness(hit: Hit, rules: RankingRules) -> float:
 def _build_blocks(
     hits: Sequence[Hit],
     values: Mapping[ChunkKey, float],
-    near: Mapping[ChunkLocation, Sequence[StoredChunk]],
+    turns: Mapping[ChunkKey, Sequence[StoredChunk]],
+    followers: Iterable[_Follower],
 ) -> Iterator[Block]:
-    """One block for each turn and each chunk of a note. A long turn is one block, with its found chunks as
-    `pieces` to fall back to."""
+    """One block for each turn and each chunk of a note. A long turn is one block, with its chunks among the
+    hits as `pieces` to fall back to."""
     pieces: dict[ChunkKey, list[Block]] = {}
     for hit in hits:
         pieces.setdefault(chunk_key(hit), []).append(_to_block(hit))
-    turns = _group_by_turn(near)
-    answer_scores = {key: score for key, _, score in _find_answers(hits, near)}
-    earlier_scores = {key: score for key, _, score in _find_earlier_answers(hits, near)}
+    answer_scores = {each.key: each.score for each in followers if each.min_value is None}
+    earlier_scores = {each.key: each.score for each in followers if each.min_value is not None}
     for key, value in values.items():
-        found_blocks = pieces.get(key, [])
+        blocks = pieces.get(key, [])
         if key in earlier_scores:
-            found_blocks = [_mark_as_answer(block, earlier_scores[key]) for block in found_blocks]
+            # An answer to an earlier occurrence of the question scores at least as high as the question.
+            score = earlier_scores[key]
+            blocks = [
+                replace(block, score=max(block.score or 0.0, score), reason=_FOLLOWS_REASON)
+                for block in blocks
+            ]
         whole = turns.get(key)
-        if whole is not None and len(whole) > len(found_blocks) and _is_complete(whole, found_blocks):
-            joined = _join_turn(whole, found_blocks, earlier_scores.get(key, answer_scores.get(key)))
-            yield replace(joined, value=value, pieces=tuple(found_blocks))
+        if whole is not None and len(whole) > len(blocks) and _is_complete(whole, blocks):
+            joined = _join_turn(whole, blocks, earlier_scores.get(key, answer_scores.get(key)))
+            yield replace(joined, value=value, pieces=tuple(blocks))
         else:
-            yield from (replace(block, value=value) for block in found_blocks)
+            yield from (replace(block, value=value) for block in blocks)
 
 
 def _is_complete(pieces: Sequence[StoredChunk], blocks: Sequence[Block]) -> bool:
@@ -303,11 +279,6 @@ def _is_complete(pieces: Sequence[StoredChunk], blocks: Sequence[Block]) -> bool
         return False
     texts = {stored.chunk.text for stored in pieces}
     return all(block.text in texts for block in blocks)
-
-
-def _mark_as_answer(block: Block, relevance: float) -> Block:
-    """An answer to an earlier occurrence of the question scores at least as high as the question."""
-    return replace(block, score=max(block.score or 0.0, relevance), reason=_FOLLOWS_REASON)
 
 
 def _group_by_turn(
@@ -377,11 +348,11 @@ def _drop_duplicates(
         words = _sample_words(block.text)
         signature = _signature(words)
         if not words:
-            dropped.append(_drop_block(block, "empty", "nothing is written in it yet"))
+            dropped.append(drop_block(block, "empty", "nothing is written in it yet"))
         elif block.digest in injected:
-            dropped.append(_drop_block(block, "repeated", "this session was given it already"))
+            dropped.append(drop_block(block, "repeated", "this session was given it already"))
         elif any(_are_alike(words, other) for sign in signature for other in seen.get(sign, ())):
-            dropped.append(_drop_block(block, "duplicate", "another passage says the same"))
+            dropped.append(drop_block(block, "duplicate", "another passage says the same"))
         else:
             for sign in signature:
                 seen.setdefault(sign, []).append(words)
@@ -436,10 +407,6 @@ def _describe_match(hit: Hit) -> str:
     return " + ".join(sides) or "near to what was asked"
 
 
-def _place(hit: Hit) -> ChunkLocation:
-    return (hit.path, hit.lines[0])
-
-
 def _source(hit: Hit) -> str:
     return f"{hit.path}:{hit.lines[0]}"
 
@@ -449,7 +416,3 @@ def _drop_hit(hit: Hit, code: str, reason: str) -> Dropped:
     return Dropped(
         f"knowledge:{source}", "knowledge", source, code, reason, None, hit.score, channel_scores(hit)
     )
-
-
-def _drop_block(block: Block, code: str, reason: str) -> Dropped:
-    return Dropped(block.label, "knowledge", block.source, code, reason, None, block.score, block.channels)

@@ -83,7 +83,7 @@ def _measure_slots(
     used: dict[Slot, int] = {}
     for section in sections:
         used[section.slot] = used.get(section.slot, 0) + section.tokens
-    return {slot: (used[slot], min(limits.most[slot], limits.budget)) for slot in SLOTS if slot in used}
+    return {slot: (used[slot], min(limits.max_tokens[slot], limits.budget)) for slot in SLOTS if slot in used}
 
 
 def quote_chunks(prompt: Prompt) -> tuple[Quote, ...]:

@@ -80,16 +80,23 @@ EMPTY_PROMPT = Prompt("", "", 0)
 
 def assemble_prompt(candidates: PromptCandidates, situation: Situation, config: Config) -> Prompt:
     compiler, budget = config.context_compiler, situation.budget
-    room_for = partial(compute_slot_limits, compiler)
-    appetite = _choose_knowledge_limits(situation, config)
+    slots_for = partial(compute_slot_limits, compiler)
+    limits = _choose_knowledge_limits(situation, config)
     if not situation.is_runtime:
-        text, used, fitted = assemble(candidates, room_for, budget, count_tokens, appetite)
+        text, used, fitted = assemble(candidates, slots_for, budget, count_tokens, limits)
         return Prompt(text, "", used, (fitted,))
     fixed = replace(candidates, message="", topics=(), knowledge=(), history=())
-    prefix, prefix_tokens, fitted_prefix = assemble(fixed, room_for, budget, count_tokens, appetite)
+    prefix, prefix_tokens, fitted_prefix = assemble(fixed, slots_for, budget, count_tokens, limits)
     conversation = "\n".join(turn.text for turn in candidates.history)
-    turn = replace(candidates, message="", fixed=(), history=(), asked=situation.query, said=conversation)
-    text, used, fitted_turn = assemble(turn, room_for, budget - prefix_tokens, count_tokens, appetite)
+    turn = replace(
+        candidates,
+        message="",
+        fixed=(),
+        history=(),
+        host_message=situation.query,
+        host_conversation=conversation,
+    )
+    text, used, fitted_turn = assemble(turn, slots_for, budget - prefix_tokens, count_tokens, limits)
     return Prompt(text, prefix, prefix_tokens + used, (fitted_prefix, fitted_turn))
 
 
@@ -115,21 +122,21 @@ def fall_back_to_message(prompt: Prompt, situation: Situation) -> Prompt:
 
 
 def assemble(
-    wanted: PromptCandidates,
-    room_for: Callable[[int], SlotLimits],
+    candidates: PromptCandidates,
+    slots_for: Callable[[int], SlotLimits],
     budget: int,
     count: TokenCounter,
-    appetite: KnowledgeLimits = NO_LIMITS,
+    limits: KnowledgeLimits = NO_LIMITS,
 ) -> tuple[str, int, FittedPrompt]:
     """The text, its tokens and its blocks; the text never exceeds `budget`.
 
     The exact cost of blocks is known only when they are counted together. So this tries larger and smaller
     goals until the text fits and little of the budget is left."""
-    content = _make_visible(wanted)
+    visible = _make_visible(candidates)
     best: tuple[str, int, FittedPrompt] | None = None
     goal = budget
     for _ in range(_MAX_ATTEMPTS):
-        fitted = fit_to_budget(content, room_for(goal), count, appetite)
+        fitted = fit_to_budget(visible, slots_for(goal), count, limits)
         text = render(fitted)
         tokens = count(text)
         if tokens <= budget and (best is None or tokens > best[1]):
@@ -144,16 +151,16 @@ def assemble(
             break
         else:
             goal += (budget - tokens) * 3 // 4
-    return best or ("", 0, fit_to_budget(PromptCandidates(""), room_for(0), count))
+    return best or ("", 0, fit_to_budget(PromptCandidates(""), slots_for(0), count))
 
 
-def _make_visible(wanted: PromptCandidates) -> PromptCandidates:
+def _make_visible(candidates: PromptCandidates) -> PromptCandidates:
     return replace(
-        wanted,
-        message=strip_invisible(wanted.message),
-        fixed=tuple(map(_make_block_visible, wanted.fixed)),
-        topics=tuple(map(_make_block_visible, wanted.topics)),
-        knowledge=tuple(map(_make_block_visible, wanted.knowledge)),
+        candidates,
+        message=strip_invisible(candidates.message),
+        fixed=tuple(map(_make_block_visible, candidates.fixed)),
+        topics=tuple(map(_make_block_visible, candidates.topics)),
+        knowledge=tuple(map(_make_block_visible, candidates.knowledge)),
     )
 
 
