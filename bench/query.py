@@ -24,8 +24,8 @@ from bench.processes import BARE, TACIT, process
 from tacit.app import load_config, search_parts
 from tacit.home.layout import Home
 from tacit.search.model import Found
-from tacit.search.open_index import open_index
 from tacit.search.searcher import Searcher
+from tacit.search.sqlite.index import open_index
 
 _HOME_SIZES = (440, 4_400, MANY)  # notes; they have about 1,000, 10,000 and 100,000 chunks
 _MAX_HITS = 60  # as many as a compiled turn asks for

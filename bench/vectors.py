@@ -22,13 +22,11 @@ from bench.index import MANY, searcher_of
 from bench.pairs import Measured, Timed, paired
 from bench.query import all_asked, connected
 from tacit.embeddings import static_table
-from tacit.embeddings.llama_tokenizer import LlamaTokenizer, read_vocabulary
-from tacit.embeddings.packages import package_folder
-from tacit.embeddings.weights import Weights
+from tacit.embeddings.static_table import LlamaTokenizer, read_vocabulary
+from tacit.embeddings.weights import Weights, package_folder
 from tacit.search.documents import embedded_text
 from tacit.search.model import EVERYTHING
-from tacit.search.open_index import open_index
-from tacit.search.sqlite.index import SqliteIndex
+from tacit.search.sqlite.index import SqliteIndex, open_index
 
 Matrix = NDArray[np.float32]
 _DEPTH = 100
@@ -52,7 +50,7 @@ def measure(folder: Path) -> list[Measured]:
     print(
         f"\nvectors: {len(ids):,} passages, {len(vectors)} questions, the share of the nearest that is found"
     )
-    nearest = [[hit.id for hit in index.nearest(vector, EVERYTHING, _DEPTH)] for vector in vectors]
+    nearest = [[hit.id for hit in index.vectors.nearest(vector, EVERYTHING, _DEPTH)] for vector in vectors]
     remarks = []
     for name, matrix in (("quantized", quantized), ("exact", exact)):
         ten, hundred = (_measure_recall(nearest, vectors, ids, matrix, depth) for depth in (10, _DEPTH))
@@ -94,7 +92,7 @@ def _time_index(index: SqliteIndex, vectors: Sequence[bytes]) -> Timed:
     def once() -> float:
         vector = next(vector_cycle)
         began = perf_counter()
-        index.nearest(vector, EVERYTHING, _DEPTH)
+        index.vectors.nearest(vector, EVERYTHING, _DEPTH)
         return perf_counter() - began
 
     return once

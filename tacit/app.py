@@ -15,7 +15,7 @@ from tacit import config as configuration
 from tacit.config import Config, Files, LoadedConfig, Workspace
 from tacit.config.editing import add_workspace, set_word
 from tacit.config.schema import flatten
-from tacit.embeddings.protocol import Embedder, EmbedderError
+from tacit.embeddings.protocol import Embedder, EmbedderError, Reranker
 from tacit.errors import ConfigError, TacitError, UsageError
 from tacit.git.hooks import find_program
 from tacit.health import init
@@ -25,8 +25,8 @@ from tacit.home.layout import CONFIG, Home, find_home
 from tacit.llm.ledger import Ledger, SpendingLimits, SpendTotal, sum_calls
 from tacit.markdown.conflict_markers import find_marker_line
 from tacit.memory import Memory
-from tacit.search.models import Reranker, SearchModels
-from tacit.services import load_later
+from tacit.search.index import SearchParts
+from tacit.services import load_later, sqlite_backend
 from tacit.workspaces.folders import Workspaces
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def load_config(home: Home) -> LoadedConfig:
     )
 
 
-def search_parts(config: Config, home: Home | None = None) -> SearchModels:
+def search_parts(config: Config, home: Home | None = None) -> SearchParts:
     """The parts of search. `home`: its ledger counts the calls of remote models."""
     settings = config.search
 
@@ -204,10 +204,12 @@ def search_parts(config: Config, home: Home | None = None) -> SearchModels:
     def reranker() -> Reranker | None:
         return choose_reranker(settings.reranker)
 
-    return SearchModels(embedder, reranker, settings.bm25_weight, settings.vector_weight, settings.spreading)
+    return SearchParts(
+        sqlite_backend, embedder, reranker, settings.bm25_weight, settings.vector_weight, settings.spreading
+    )
 
 
-def gate_factory(home: Home, config: Config, parts: SearchModels) -> Callable[[], GatedActivator]:
+def gate_factory(home: Home, config: Config, parts: SearchParts) -> Callable[[], GatedActivator]:
     """The model that decides on uncertain topics: a chat model, else search's cross-encoder, else a rule."""
     settings = config.watchers
 

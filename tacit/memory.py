@@ -12,8 +12,8 @@ from tacit.config import Config
 from tacit.home.categories import Category
 from tacit.home.layout import Home
 from tacit.markdown.model import Note, Remembered
+from tacit.search.index import SearchParts
 from tacit.search.model import EVERYTHING, Found, Hit, NoteLinks, Scope
-from tacit.search.models import SearchModels
 from tacit.services import Services
 from tacit.sessions.keys import MAIN_SESSION_KEY
 from tacit.transcripts import verify as proof
@@ -42,7 +42,7 @@ class Memory:
         *,
         zone: tzinfo | None,
         now: Callable[[], datetime],
-        parts: SearchModels | None = None,
+        parts: SearchParts | None = None,
         gate: Callable[[], GatedActivator] | None = None,
         ask: Callable[[str], Ask | None] = lambda task: None,
         chat: Callable[[str], Chat | None] | None = None,

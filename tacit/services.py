@@ -24,7 +24,7 @@ from tacit.home.layout import CONFIG, Home
 from tacit.learn.runs import RunLog
 from tacit.maintenance import Maintenance
 from tacit.review.store import ReviewQueue
-from tacit.search.models import SearchModels
+from tacit.search.index import IndexBackend, SearchParts
 from tacit.sessions.conversations import Conversations
 from tacit.sessions.policy import SessionProfile
 from tacit.sessions.profiles import SessionProfiles
@@ -81,6 +81,11 @@ else:
     Searcher = load_later("tacit.search.searcher", "Searcher")
 
 
+def sqlite_backend() -> IndexBackend:
+    """Where indexes are kept; only this function names it."""
+    return import_module("tacit.search.sqlite.index").SQLITE  # type: ignore[no-any-return]
+
+
 class Services:
     """The services of one home. `ask` returns the model that answers questions of a task (extract, condense,
     prune), or None; `chat` returns the chat model of a task."""
@@ -91,14 +96,14 @@ class Services:
         config: Config,
         clock: Clock,
         *,
-        models: SearchModels | None = None,
+        models: SearchParts | None = None,
         gate: Callable[[], GatedActivator] | None = None,
         ask: Callable[[str], Ask | None] = lambda task: None,
         chat: Callable[[str], Chat | None] | None = None,
     ) -> None:
         self.home, self.config, self.clock = home, config, clock
         self._ask, self._chat = ask, chat
-        self._models, self._gate = models or SearchModels(), gate
+        self._models, self._gate = models or SearchParts(sqlite_backend), gate
         self.git = Git(home.root)
         self.history = History(home, self.git, clock.now)
         lifecycle = config.lifecycle
@@ -249,7 +254,8 @@ class Services:
 
     @cached_property
     def erasure(self) -> ErasureService:
-        return ErasureService(self.home, self.config, self.clock, self.git, self.workspaces)
+        quarantine = self._models.backend().quarantine
+        return ErasureService(self.home, self.config, self.clock, self.git, self.workspaces, quarantine)
 
     @cached_property
     def purge(self) -> PurgeService:

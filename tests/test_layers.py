@@ -49,7 +49,6 @@ LATE = {
     "tacit.operations.handlers",
     "tacit.cli.dispatch",
     "tacit.context.history_window",
-    "tacit.search.snapshot",
     "tacit.sessions.registry",
     "tacit.workspaces.folders",
     "tacit.git.conflicts",
@@ -163,7 +162,7 @@ def test_what_is_pure_touches_neither_files_nor_processes() -> None:
 
 def test_other_programs_are_run_in_one_place_each() -> None:
     users = {file.name for file in python_files() if "subprocess" in file.read_text()}
-    assert users == {"process.py", "ripgrep.py", "machine.py", "editor.py"}
+    assert users == {"process.py", "indexed_files.py", "machine.py", "editor.py"}
 
 
 def test_all_names_what_is_exported() -> None:

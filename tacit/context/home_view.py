@@ -22,16 +22,15 @@ from tacit.home.listing import (
     name_folders,
     walk,
 )
-from tacit.search.index import ChunkLocation, StoredChunk
+from tacit.search.fallback import Snapshot
+from tacit.search.index import ChunkLocation, SearchParts, StoredChunk
 from tacit.search.model import Found, Scope
 from tacit.topics.loader import TopicLoader
 from tacit.transcripts.purged import PurgedRecords
 from tacit.workspaces.folders import Workspaces
 
 if TYPE_CHECKING:
-    from tacit.search.models import SearchModels
     from tacit.search.searcher import Searcher
-    from tacit.search.snapshot import Snapshot
 
 _MAX_FILE_BYTES = 2 * 1024 * 1024  # a file that is loaded whole: more than any budget holds
 _CATCH_UP_S = 2.0  # for indexing changed files, if the home is not watched
@@ -148,7 +147,7 @@ class CommitSnapshot:
     """The home at a commit. Does not touch the disk."""
 
     def __init__(
-        self, git: Git, commit: str, at: datetime, parts: SearchModels, purged: PurgedRecords
+        self, git: Git, commit: str, at: datetime, parts: SearchParts, purged: PurgedRecords
     ) -> None:
         self.past = commit
         self._purged = purged
@@ -202,8 +201,6 @@ class CommitSnapshot:
 
     @cached_property
     def _snapshot(self) -> Snapshot:
-        from tacit.search.snapshot import Snapshot
-
         return Snapshot(self._files, self._at, self._parts, self._purged)
 
 

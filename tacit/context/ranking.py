@@ -31,7 +31,7 @@ from tacit.home.categories import Category
 from tacit.markdown.strip import strip_comments
 from tacit.search.index import MAX_NEIGHBOURS, ChunkLocation, StoredChunk
 from tacit.search.model import Hit
-from tacit.search.speaker_intent import is_asked_about, parse_speaker_roles
+from tacit.search.query import is_asked_about, parse_speaker_roles
 from tacit.search.weights import (
     ANSWER_SHARE,
     EARLIER_ANSWER_PENALTY,

@@ -24,8 +24,8 @@ from tacit.errors import TacitError, UsageError
 from tacit.git.history import History
 from tacit.git.repository import Git
 from tacit.home.layout import Home
+from tacit.search.index import SearchParts
 from tacit.search.model import EVERYTHING
-from tacit.search.models import SearchModels
 from tacit.search.query_filter import filter_query
 from tacit.sessions.keys import classify
 from tacit.sessions.policy import SessionProfile
@@ -51,7 +51,7 @@ class TurnService:
         present: LiveHome,
         *,
         history: History,
-        models: SearchModels,
+        models: SearchParts,
         profile_of: Callable[..., SessionProfile],
         now: Callable[[], datetime],
         gate: Callable[[], GatedActivator] | None = None,

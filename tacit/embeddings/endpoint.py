@@ -1,18 +1,18 @@
 """Remote models: the OpenAI API, which most servers support, and Gemini's.
 
-Responses are verified: the count, the order, the length and every number, because nobody would notice a wrong
+Responses are verified: the count, the order, the length and every number, because no one would notice a wrong
 vector in the index. Blank texts are not sent; some servers refuse them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from tacit import json_http
 from tacit.embeddings.protocol import EmbedderError, replace_surrogates, scale_to_bytes
-from tacit.embeddings.request import EmbeddingPost
 from tacit.errors import LimitReached
 from tacit.json_http import AttemptRunner, run_attempt
 from tacit.llm.ledger import Meter
@@ -204,3 +204,38 @@ GEMINI = EmbeddingDialect(
     _gemini_payload,
     lambda answer: [item["values"] for item in answer["embeddings"]],
 )
+
+
+# ---------------------------------------------------------------- requests
+
+
+_PURPOSE = json_http.Purpose("embedding model", "search.embedding_model")
+
+
+class EmbeddingPost(json_http.JsonPoster):
+    def __init__(
+        self,
+        base: str,
+        *,
+        key: str = "",
+        headers: Callable[[str], Mapping[str, str]] = json_http.bearer_header,
+    ) -> None:
+        try:
+            super().__init__(base, _PURPOSE, key=key, headers=headers)
+        except json_http.PostError as error:
+            raise EmbedderError(str(error)) from None
+
+    def __call__(
+        self,
+        path: str,
+        payload: object,
+        timeout: float,
+        patience: float,
+        *,
+        again: bool = True,
+        each: json_http.AttemptRunner = json_http.run_attempt,
+    ) -> Any:
+        try:
+            return super().__call__(path, payload, timeout, patience, again=again, each=each)
+        except json_http.PostError as error:
+            raise EmbedderError(str(error)) from None

@@ -50,6 +50,16 @@ class Embedder(Protocol):
         """
 
 
+class Reranker(Protocol):
+    """A cross-encoder: reads the query and a chunk together."""
+
+    @property
+    def name(self) -> str: ...
+
+    def scores(self, query: str, texts: Sequence[str], deadline: float | None) -> list[float | None]:
+        """One number for each text, higher is better; None for those it had no time for."""
+
+
 def scale_to_bytes(values: Sequence[float]) -> bytes | None:
     """The vector in the direction of `values`, or None if all are zero."""
     if not all(map(isfinite, values)):

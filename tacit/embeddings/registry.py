@@ -18,13 +18,17 @@ from collections.abc import Mapping
 from os.path import isfile
 from pathlib import Path
 
-from tacit.embeddings.endpoint import GEMINI, OPENAI, EmbeddingEndpoint
-from tacit.embeddings.model2vec import open_model2vec
-from tacit.embeddings.onnx import OnnxEmbedder, model_file, open_packaged
+from tacit.embeddings.endpoint import GEMINI, OPENAI, EmbeddingEndpoint, EmbeddingPost
+from tacit.embeddings.onnx import (
+    PACKAGED_RERANKER,
+    CrossEncoder,
+    OnnxEmbedder,
+    model_file,
+    open_packaged,
+    open_packaged_reranker,
+)
 from tacit.embeddings.protocol import Embedder, EmbedderError
-from tacit.embeddings.request import EmbeddingPost
-from tacit.embeddings.reranker import PACKAGED_RERANKER, CrossEncoder, open_packaged_reranker
-from tacit.embeddings.static_table import open_bundled
+from tacit.embeddings.static_table import open_bundled, open_model2vec
 from tacit.llm.ledger import Meter
 
 _OPENAI_BASE = "https://api.openai.com/v1"

@@ -10,6 +10,8 @@ import json
 import mmap
 from collections.abc import Sequence
 from hashlib import sha256
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from struct import Struct, unpack_from
 from typing import TYPE_CHECKING, Any
@@ -142,3 +144,28 @@ def _unreadable_error(file: Path, error: OSError) -> EmbedderError:
 
 def _damaged_error(file: Path, reason: str = "it is damaged, or no .safetensors file") -> EmbedderError:
     return EmbedderError(f"{file} cannot be used: {reason}. Install the model again.")
+
+
+# ---------------------------------------------------------------- packages
+
+
+def package_folder(name: str) -> Path | None:
+    """The folder where the package is installed. Packages that are used only for their weights are located
+    and never imported: that would load web servers and data models."""
+    try:
+        spec = find_spec(name)
+    except ValueError:  # a module of this name was put in place without an origin
+        return None
+    places = spec.submodule_search_locations if spec else None
+    return Path(next(iter(places))) if places else None
+
+
+def import_optional(module: str, extra: str) -> Any:
+    """Import a heavy module that not all installations have."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise EmbedderError(
+            f"This embedding model needs {module}, which is not installed ({error}). "
+            f"Run: pip install 'tacit[{extra}]'"
+        ) from None

@@ -21,7 +21,6 @@ from tacit.git.remotes import list_remotes
 from tacit.git.repository import Git
 from tacit.home import files
 from tacit.home.layout import Home
-from tacit.search.open_index import quarantine_index
 from tacit.transcripts.capture import count_tokens
 from tacit.workspaces.folders import Workspaces
 
@@ -59,9 +58,17 @@ def origin_erasure(key: str) -> Erasure:
 
 
 class ErasureService:
-    def __init__(self, home: Home, config: Config, clock: Clock, git: Git, workspaces: Workspaces) -> None:
+    def __init__(
+        self,
+        home: Home,
+        config: Config,
+        clock: Clock,
+        git: Git,
+        workspaces: Workspaces,
+        quarantine_index: Callable[[Path], Path],
+    ) -> None:
         self._home, self._config, self._clock = home, config, clock
-        self._git, self._workspaces = git, workspaces
+        self._git, self._workspaces, self._quarantine_index = git, workspaces, quarantine_index
 
     def report(self, what: Erasure) -> ErasureReport:
         for path, data in self._workspaces.contents():
@@ -89,7 +96,7 @@ class ErasureService:
             file = home.private / "memory.db"
             with files.hold_lock(home.private / "index.lock"):
                 if file.exists():
-                    quarantine_index(file)
+                    self._quarantine_index(file)
                 drop_index(home)
 
         with (

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from math import exp, log
 
 from tacit.evaluation.search_quality import QuestionHits, percentile
-from tacit.search.calibration import mean_and_spread
+from tacit.search.scoring import mean_and_spread
 from tacit.search.weights import GATE_RELEVANCE, STRONG_RELEVANCE
 
 _STRONG_PERCENTILE, _STRONG_PERCENTILE_NEAR, _GATE_PERCENTILE = 0.95, 0.92, 0.36

@@ -17,7 +17,6 @@ import re
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -39,7 +38,6 @@ from tacit.markdown.chunker import split_message
 from tacit.memory import Memory
 from tacit.search.index import Index
 from tacit.search.model import Found, Scope
-from tacit.search.open_index import open_index
 from tacit.search.query import parse_query
 from tacit.text import tokens
 from tacit.transcripts.model import Message
@@ -152,7 +150,7 @@ def _measure_questions(
     memory.services.turns.warm()
     with (
         temporary_folder() as folder,
-        closing(open_index(memory.services.searcher.file)) as index,
+        memory.services.searcher.reading() as index,
     ):
         compiler = EvalCompiler(memory, folder)
         for question in questions:
@@ -362,7 +360,7 @@ def rank_chunks(index: Index, message: str, scope: Scope, budget: int) -> Iterat
     """Chunks ranked by BM25 alone, best first: for all words of the message except stop words, and no more
     than a prompt of `budget` tokens could hold."""
     terms = [term.text for term in parse_query(message).terms]
-    scored = index.lexical(terms, scope, min(_MAX_CHUNKS, budget // 2 + 1)) if terms else []
+    scored = index.words.search(terms, scope, min(_MAX_CHUNKS, budget // 2 + 1)) if terms else []
     for start in range(0, len(scored), _BATCH_SIZE):
         ids = [entry.id for entry in scored[start : start + _BATCH_SIZE]]
         stored = index.stored(ids)

@@ -1,4 +1,4 @@
-"""Fallback search without an index: scans the files themselves.
+"""Search without an index on disk: a fallback that scans the files, and files as they were at a commit.
 
 The files with the most different words of the query are read into an index in memory, which then answers
 lexically: same filters, same ranking, same kind of hits. The files are chosen by the beginnings of words in
@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from math import log
 
+from tacit.embeddings.protocol import EmbedderError
 from tacit.errors import StoreError
 from tacit.home.categories import category_of
 from tacit.home.listing import Stamp
-from tacit.search.calibration import Calibration
 from tacit.search.hybrid import Engine, find
-from tacit.search.index import Index, IndexTimeout
-from tacit.search.model import Found, Scope
+from tacit.search.index import ChunkLocation, Index, IndexTimeout, SearchParts, StoredChunk
+from tacit.search.model import EVERYTHING, Found, Scope
 from tacit.search.query import MAX_CHARS, parse_query
-from tacit.search.updater import update_index
+from tacit.search.scoring import Calibration, choose_calibration, load_calibrations
+from tacit.search.updater import embed_chunks, update_index
 from tacit.text.words import clean, find_aliases, fold, prepare_document
+from tacit.transcripts.purged import PurgedRecords
 
 _MAX_FILES = 300  # files that are read into the index in memory
 _SUFFIX_CHARS = 3  # letters that may differ at the end of a word: reads, reading
@@ -41,14 +43,14 @@ def fallback_search(
     now: datetime | None,
     index: Index,
     calibration: Calibration,
-    narrowed: Callable[[Sequence[str]], Iterable[str] | None] = lambda words: None,
+    narrow: Callable[[Sequence[str]], Iterable[str] | None] = lambda words: None,
     agents_of: Callable[[str], tuple[str, ...]] = lambda path: (),
     purged: Callable[[str], frozenset[int]] = lambda path: frozenset(),
     spreading: float = 0.0,
     is_over: Callable[[], bool] = lambda: False,
 ) -> Found:
-    """`index` is an empty one in memory. `narrowed` may quickly find the files with any of the words.
-    `is_over` is checked before each file; when it is true, raises IndexLate."""
+    """`index` is an empty one in memory. `narrow` may quickly find the files with any of the words.
+    `is_over` is checked before each file; when it is true, raises IndexTimeout."""
 
     def read_in_time(path: str) -> bytes:
         if is_over():
@@ -57,7 +59,7 @@ def fallback_search(
 
     words = _word_prefixes(text, now)
     inside = [path for path in listed if _is_inside(path, scope)] if words else []
-    candidates = narrowed(words) if inside and _are_literal(text) else None
+    candidates = narrow(words) if inside and _are_literal(text) else None
     if candidates is not None:
         candidate_set = frozenset(candidates)
         inside = [path for path in inside if path in candidate_set or _words_in(words, fold(path))]
@@ -113,3 +115,49 @@ def _best_files(paths: Iterable[str], words: Sequence[str], read: Callable[[str]
     return sorted(
         words_by_path, key=lambda path: (-sum(weights[word] for word in words_by_path[path]), path)
     )[:_MAX_FILES]
+
+
+class Snapshot:
+    """Searches `files` as `Searcher` does. `at`: the day of notes without a date. What was purged since is
+    left out."""
+
+    def __init__(
+        self, files: Mapping[str, bytes], at: datetime, parts: SearchParts, purged: PurgedRecords
+    ) -> None:
+        self.notes: list[str] = []
+        index = parts.backend().open_in_memory()
+        stamp = Stamp(int(at.timestamp() * 1e9), 0, 0)
+        listed = purged.applied(dict.fromkeys(files, stamp))
+        update_index(index, listed, files.__getitem__, purged=purged.records)
+        try:
+            embedder = parts.embedder()
+            if embedder is not None:
+                embed_chunks(index, embedder)
+        except EmbedderError as error:
+            embedder = None
+            self.notes.append(f"vector: {error}")
+        name = embedder.name if embedder else ""
+        self._engine = Engine(
+            index,
+            embedder,
+            choose_calibration(
+                load_calibrations(), name, reranker=False, unrelated=index.vectors.sample_cosines
+            ),
+            None,
+            parts.lexical_weight,
+            parts.vector_weight,
+            spreading=parts.spreading,
+        )
+
+    def find(
+        self, text: object, scope: Scope = EVERYTHING, limit: int = 10, *, now: datetime | None = None
+    ) -> Found:
+        return find(self._engine, text, scope, limit, now=now, snippets=False)
+
+    def around(
+        self, places: Collection[ChunkLocation], before: int = 0, after: int = 0
+    ) -> dict[ChunkLocation, list[StoredChunk]]:
+        return self._engine.index.around(places, before, after)
+
+    def names(self, scope: Scope = EVERYTHING) -> tuple[str, ...]:
+        return self._engine.index.names(scope)

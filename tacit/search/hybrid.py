@@ -4,7 +4,7 @@
     words        the best chunks by BM25, within the scope
     vector       the query's vector, if it is ready before the deadline; then the nearest chunks
     fuse         both rankings on one scale, boosts for named days, people and projects
-    echoes       separates turns that ask the same question (tacit.search.repeated_questions)
+    echoes       separates turns that ask the same question
     rerank       a cross-encoder reads the best few, if there is one and time for it
     links        adds notes that are linked with the best hits, below them (tacit.search.link_expansion)
     explain      relevance, snippet and reasons for the hits that are returned
@@ -15,16 +15,15 @@ If a step fails, the search goes on without it and the answer says so; lexical s
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import inf, log
 from typing import NamedTuple, TypeAlias
 
-from tacit.embeddings.protocol import Embedder, EmbedderError
-from tacit.search.calibration import Calibration
-from tacit.search.fusion import Candidates, blend, fuse, order_by_score, top_with_ties
+from tacit.embeddings.protocol import Embedder, EmbedderError, Reranker
+from tacit.search.hits import Evidence, gather_evidence, make_hits, relevance_of
 from tacit.search.index import Index, StoredChunk
 from tacit.search.link_expansion import (
     choose_seeds,
@@ -32,11 +31,9 @@ from tacit.search.link_expansion import (
     rank_scores_by_path,
     reference_boosts,
 )
-from tacit.search.model import EVERYTHING, Found, Hit, Scope, Scored, Why
-from tacit.search.models import Reranker
+from tacit.search.model import EVERYTHING, Found, Scope, Scored, Why
 from tacit.search.query import Query, parse_query
-from tacit.search.repeated_questions import SeparatedEchoes, newest_echoes, separate_echoes
-from tacit.search.snippet import make_snippet
+from tacit.search.scoring import Calibration, Candidates, blend, fuse, order_by_score, top_with_ties
 from tacit.search.weights import (
     BM25_CEILING,
     CANDIDATES_PER_CHANNEL,
@@ -50,6 +47,7 @@ from tacit.search.weights import (
     MIN_HITS_FOR_MORE_REPEATS,
     MIN_RERANKED,
     NAME_BOOST,
+    REPEATS_DEPTH_FACTOR,
     RERANK_SHARE,
     STRONG_RELEVANCE,
     VECTOR_WEIGHT,
@@ -57,6 +55,12 @@ from tacit.search.weights import (
 from tacit.text.questions import match_same_question
 
 _Fused: TypeAlias = tuple[dict[int, Why], dict[int, StoredChunk]]
+
+
+class SeparatedEchoes(NamedTuple):
+    echoes: Mapping[int, StoredChunk]
+    among: Candidates  # all candidates, including echoes
+    rest: Candidates
 
 
 class _CandidateQuery(NamedTuple):
@@ -113,7 +117,7 @@ def find(
             candidate_query = _CandidateQuery(terms, vector, scope, depth)
             candidates = _find_candidates(index, candidate_query, lexical, ideal)
         with timer("fuse"):
-            needed = _candidates_needed(engine, query, limit)
+            needed = _count_candidates(engine, query, limit)
             whys, stored = _fuse(engine, candidates, needed)
         with timer("echoes"):
             echoes = _separate_echoes(engine, text, candidate_query, candidates, (whys, stored))
@@ -127,7 +131,7 @@ def find(
             whys, rerank_problem = _rerank(engine, query, whys, stored, deadline)
         if any(why.rerank is not None for why in whys.values()):
             channels.append("rerank")
-        evidence = _evidence(candidates, whys)
+        evidence = gather_evidence(candidates, whys)
         selected = _select_best(whys, stored, limit)
         with timer("links"):
             expanded = _expand_links(engine, candidate_query, selected, (whys, stored), evidence)
@@ -137,12 +141,16 @@ def find(
     with timer("explain"):
         if echoes is not None:
             repeated = _select_echoes(engine, echoes, whys, limit)
-            evidence = evidence if selected else _evidence(echoes.among, whys)
+            evidence = evidence if selected else gather_evidence(echoes.among, whys)
             selected = [*selected[:1], *repeated, *selected[1:]][:limit]
             whys, stored = {**whys, **repeated}, {**stored, **echoes.echoes}
-        hits = list(_make_hits(engine, selected, stored, whys, evidence, terms if snippets else None))
+        hits = tuple(
+            make_hits(
+                index, engine.calibration, selected, stored, whys, evidence, terms if snippets else None
+            )
+        )
     return Found(
-        hits=tuple(hits),
+        hits=hits,
         channels=tuple(channels),
         degraded=tuple(filter(None, (problem, rerank_problem))),
         trace={
@@ -153,7 +161,7 @@ def find(
     )
 
 
-def _candidates_needed(engine: Engine, query: Query, limit: int) -> int:
+def _count_candidates(engine: Engine, query: Query, limit: int) -> int:
     """How many candidates may still rise into the first `limit`, by a boost or by reranking."""
     is_reordered = query.days is not None or bool(query.names)
     if engine.reranker is not None:
@@ -179,12 +187,12 @@ class _StepTimer:
 
 def _search_words(index: Index, terms: Sequence[str], scope: Scope, depth: int) -> tuple[list[Scored], float]:
     """The lexical ranking, and the score that no chunk can exceed."""
-    shares = {term: index.frequency(term, scope) for term in terms}
+    shares = {term: index.words.frequency(term, scope) for term in terms}
     present = [term for term in terms if shares[term] > 0]
     selective = [term for term in present if shares[term] <= MAX_TERM_FREQUENCY] or present
     counted = [*selective, *(term for term in terms if not shares[term])]
     ideal = sum(_rarity(shares[term]) for term in counted) * BM25_CEILING
-    return (index.lexical(selective, scope, depth) if selective else []), ideal
+    return (index.words.search(selective, scope, depth) if selective else []), ideal
 
 
 def _rarity(share: float) -> float:
@@ -199,10 +207,10 @@ def _find_candidates(
     index: Index, query: _CandidateQuery, lexical: Sequence[Scored], ideal: float
 ) -> Candidates:
     vector = query.vector
-    nearest = index.nearest(vector, query.scope, query.depth) if vector else []
+    nearest = index.vectors.nearest(vector, query.scope, query.depth) if vector else []
     cosines = {hit.id: hit.score for hit in nearest}
     if vector:
-        cosines |= index.cosines(vector, {hit.id for hit in lexical} - cosines.keys())
+        cosines |= index.vectors.cosines(vector, {hit.id for hit in lexical} - cosines.keys())
     return Candidates(lexical, nearest, cosines, ideal)
 
 
@@ -228,7 +236,10 @@ def _expand_links(
     whys, stored = fused
     if not engine.spreading or not selected:
         return {}
-    relevances = {id_: _relevance(engine, evidence, whys, selected, id_) for id_ in selected}
+    best = whys[selected[0]].standing
+    relevances = {
+        id_: relevance_of(engine.calibration, evidence, best - whys[id_].standing) for id_ in selected
+    }
     note_seeds = choose_seeds(relevances, stored, whys)
     strong = [whys[id_].standing for id_ in selected if relevances[id_] >= STRONG_RELEVANCE]
     return expand_seeds(
@@ -242,50 +253,6 @@ def _expand_links(
         apart=engine.calibration.apart,
         ceiling=min(strong, default=None),
     )
-
-
-# Echoes
-
-
-def _separate_echoes(
-    engine: Engine, text: object, query: _CandidateQuery, candidates: Candidates, fused: _Fused
-) -> SeparatedEchoes | None:
-    """All candidates are fetched and checked only if one of the best is a repeated question."""
-    whys, stored = fused
-    best_ids = sorted(stored, key=lambda id_: -whys[id_].score)[:MAX_CHECKED_FOR_REPEATS]
-    turns = [stored[id_].chunk for id_ in best_ids if stored[id_].chunk.turn]
-    is_same = match_same_question(text) if turns and isinstance(text, str) else None
-    if is_same is None or not any(is_same(turn.text) for turn in turns):
-        return None
-
-    def deeper(factor: int) -> Candidates:
-        deeper_query = query._replace(depth=query.depth * factor)
-        lexical, ideal = _search_words(engine.index, query.terms, query.scope, deeper_query.depth)
-        return _find_candidates(engine.index, deeper_query, lexical, ideal)
-
-    return separate_echoes(engine.index, candidates, is_same, query.terms, deeper)
-
-
-def _select_echoes(
-    engine: Engine, echoes: SeparatedEchoes, whys: Mapping[int, Why], limit: int
-) -> dict[int, Why]:
-    """Some repeated questions, ranked no higher than the best of the other hits."""
-    calibration = engine.calibration
-    evidence = _evidence(echoes.among, whys)
-    meaning = calibration.meaning_of(evidence.cosine)
-    relevance = round(calibration.relevance(evidence.words, meaning, evidence.reading, 0.0), 4)
-    scored = fuse(echoes.among, engine.lexical_weight, engine.vector_weight * calibration.trust)
-    best_standing = max((why.standing for why in whys.values()), default=None)
-    return {
-        id_: replace(
-            scored[id_],
-            standing=scored[id_].score if best_standing is None else best_standing,
-            echo=relevance,
-        )
-        for id_ in newest_echoes(
-            echoes.echoes.items(), MAX_REPEATS if limit >= MIN_HITS_FOR_MORE_REPEATS else 1
-        )
-    }
 
 
 # Vectors
@@ -308,7 +275,7 @@ def _make_weigher(index: Index, scope: Scope) -> Callable[[str], float]:
     """A word that is in many chunks of this home says little about which one is meant."""
 
     def weigh(word: str) -> float:
-        return COMMON_WORD_FREQUENCY / (COMMON_WORD_FREQUENCY + index.frequency(word, scope))
+        return COMMON_WORD_FREQUENCY / (COMMON_WORD_FREQUENCY + index.words.frequency(word, scope))
 
     return weigh
 
@@ -401,77 +368,101 @@ def _reranker_text(stored: StoredChunk) -> str:
     return f"{chunk.speaker}: {chunk.text}" if chunk.speaker else f"{stored.title}: {chunk.text}"
 
 
-# Explaining
+# Echoes
+#
+# A repeated question (an echo) has every word of the question and the same vector: beside it nothing else
+# stands out, and the answer looks far away. So echoes are removed before chunks are compared with each other,
+# together with turns of the same files that match only by borrowed words: from the echo next to them, or from
+# the title, which is often the first question.
 
 
-def _make_hits(
-    engine: Engine,
-    selected: Sequence[int],
-    stored: Mapping[int, StoredChunk],
-    whys: Mapping[int, Why],
-    evidence: Evidence,
-    terms: Sequence[str] | None,
-) -> Iterator[Hit]:
-    for id_ in selected:
-        relevance = _relevance(engine, evidence, whys, selected, id_)
-        if whys[id_].linked:
-            relevance = min(relevance, STRONG_RELEVANCE - 0.001)
-        yield _make_hit(engine.index, stored[id_], whys[id_], relevance, terms)
+def _separate_echoes(
+    engine: Engine, text: object, query: _CandidateQuery, candidates: Candidates, fused: _Fused
+) -> SeparatedEchoes | None:
+    """All candidates are fetched and checked only if one of the best is a repeated question."""
+    whys, stored = fused
+    best_ids = sorted(stored, key=lambda id_: -whys[id_].score)[:MAX_CHECKED_FOR_REPEATS]
+    turns = [stored[id_].chunk for id_ in best_ids if stored[id_].chunk.turn]
+    is_same = match_same_question(text) if turns and isinstance(text, str) else None
+    if is_same is None or not any(is_same(turn.text) for turn in turns):
+        return None
+
+    def deeper(factor: int) -> Candidates:
+        deeper_query = query._replace(depth=query.depth * factor)
+        lexical, ideal = _search_words(engine.index, query.terms, query.scope, deeper_query.depth)
+        return _find_candidates(engine.index, deeper_query, lexical, ideal)
+
+    return _split_off_echoes(engine.index, candidates, is_same, query.terms, deeper)
 
 
-def _relevance(
-    engine: Engine, evidence: Evidence, whys: Mapping[int, Why], selected: Sequence[int], id_: int
-) -> float:
+def _select_echoes(
+    engine: Engine, echoes: SeparatedEchoes, whys: Mapping[int, Why], limit: int
+) -> dict[int, Why]:
+    """Some repeated questions, ranked no higher than the best of the other hits."""
     calibration = engine.calibration
-    below = whys[selected[0]].standing - whys[id_].standing
-    meaning = calibration.meaning_of(evidence.cosine)
-    return calibration.relevance(evidence.words, meaning, evidence.reading, below)
+    relevance = round(relevance_of(calibration, gather_evidence(echoes.among, whys), 0.0), 4)
+    scored = fuse(echoes.among, engine.lexical_weight, engine.vector_weight * calibration.trust)
+    best_standing = max((why.standing for why in whys.values()), default=None)
+    return {
+        id_: replace(
+            scored[id_],
+            standing=scored[id_].score if best_standing is None else best_standing,
+            echo=relevance,
+        )
+        for id_ in _newest_echoes(
+            echoes.echoes.items(), MAX_REPEATS if limit >= MIN_HITS_FOR_MORE_REPEATS else 1
+        )
+    }
 
 
-class Evidence(NamedTuple):
-    """How well the home as a whole matches a query: the same for all hits of that query."""
+def _split_off_echoes(
+    index: Index,
+    found: Candidates,
+    is_same: Callable[[str], bool],
+    terms: Sequence[str],
+    deeper: Callable[[int], Candidates],
+) -> SeparatedEchoes:
+    """Separate the echoes from the other candidates. If most are echoes, `deeper` fetches that many times
+    more."""
+    split = _separate(index, found, is_same, terms)
+    remaining = {hit.id for hit in (*split.rest.lexical, *split.rest.nearest)}
+    if 2 * len(remaining) < len({hit.id for hit in (*found.lexical, *found.nearest)}):
+        return _separate(index, deeper(REPEATS_DEPTH_FACTOR), is_same, terms)
+    return split
 
-    words: float  # the best BM25 as a share of the best possible
-    cosine: float | None
-    reading: float  # the best of the cross-encoder's scores
+
+def _separate(
+    index: Index, candidates: Candidates, is_same: Callable[[str], bool], terms: Sequence[str]
+) -> SeparatedEchoes:
+    stored = index.stored({hit.id for hit in (*candidates.lexical, *candidates.nearest)})
+    echoes = {id_: hit for id_, hit in stored.items() if hit.chunk.turn and is_same(hit.chunk.text)}
+    files = {hit.path for hit in echoes.values()}
+    same_file = [
+        stored[hit.id] for hit in candidates.lexical if hit.id in stored and stored[hit.id].path in files
+    ]
+    borrowed = {
+        hit.id
+        for hit in same_file
+        if hit.chunk.turn and hit.id not in echoes and not index.words.matches(terms, hit.chunk.text)
+    }
+    return SeparatedEchoes(echoes, candidates, _without_echoes(candidates, echoes, borrowed))
 
 
-def _evidence(candidates: Candidates, whys: Mapping[int, Why]) -> Evidence:
-    words = max((hit.score for hit in candidates.lexical), default=0.0)
-    readings = [why.rerank for why in whys.values() if why.rerank is not None]
-    return Evidence(
-        words / candidates.ideal if candidates.ideal else 0.0,
-        max(candidates.cosines.values(), default=None),
-        max(readings, default=0.0),
+def _without_echoes(candidates: Candidates, echoes: Collection[int], borrowed: Collection[int]) -> Candidates:
+    return Candidates(
+        [hit for hit in candidates.lexical if hit.id not in echoes and hit.id not in borrowed],
+        [hit for hit in candidates.nearest if hit.id not in echoes],
+        {id_: cosine for id_, cosine in candidates.cosines.items() if id_ not in echoes},
+        candidates.ideal,
     )
 
 
-def _make_hit(
-    index: Index, stored: StoredChunk, why: Why, relevance: float, terms: Sequence[str] | None
-) -> Hit:
-    """`terms`: None if the hit needs no snippet."""
-    chunk = stored.chunk
-    excerpt = ""
-    if terms is not None:
-        matches = index.matched(terms, chunk.text)
-        excerpt = make_snippet(chunk.text, matches)
-        why = replace(why, words=tuple(dict.fromkeys(term for *_, term in matches)))
-    return Hit(
-        path=stored.path,
-        text=chunk.text,
-        snippet=excerpt,
-        score=round(relevance, 4),
-        category=stored.category,
-        lines=(chunk.first_line, chunk.last_line),
-        day=chunk.day,
-        speaker=chunk.speaker,
-        turn=chunk.turn,
-        title=stored.title,
-        section=chunk.section,
-        audience=stored.audience,
-        archived=stored.archived,
-        why=why,
-    )
+def _newest_echoes(echoes: Iterable[tuple[int, StoredChunk]], most: int) -> list[int]:
+    def sort_key(echo: tuple[int, StoredChunk]) -> tuple[str, str, int]:
+        _, stored = echo
+        return (stored.chunk.day, stored.path, stored.chunk.turn)
+
+    return [id_ for id_, _ in sorted(echoes, key=sort_key, reverse=True)[:most]]
 
 
 def _make_trace(

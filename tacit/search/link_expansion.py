@@ -37,7 +37,7 @@ def reference_boosts(
 ) -> dict[str, tuple[str, float]]:
     """For notes that others link to: the name of the boost and its size."""
     notes = {hit.path for hit in stored.values() if not hit.chunk.turn}
-    counts = index.references(notes, scope) if notes else {}
+    counts = index.links.count_references(notes, scope) if notes else {}
     return {
         path: (
             f"linked from {count} {'note' if count == 1 else 'notes'}",
@@ -99,7 +99,7 @@ def expand_seeds(
     """Chunks of notes that are linked with the seeds and rank higher because of it. `there`: rank scores of
     notes that are hits already. `apart`: the distance between two relevances. `ceiling`: upper bound of their
     rank scores, or None."""
-    neighbours = index.neighbours([seed.path for seed in found], scope) if found else []
+    neighbours = index.links.neighbours([seed.path for seed in found], scope) if found else []
     fan = Counter(neighbour.path for neighbour in neighbours)
     shares = {
         seed.path: seed.standing - apart(seed.relevance, seed.relevance * weight / sqrt(fan[seed.path]))
@@ -111,7 +111,9 @@ def expand_seeds(
         return {}
     chunks = index.chunks_of(links.keys(), scope, MAX_CHUNKS_PER_NOTE)
     cosines = (
-        index.cosines(vector, [id_ for ids in chunks.values() for id_ in ids][: 20 * MAX_CHUNKS_PER_NOTE])
+        index.vectors.cosines(
+            vector, [id_ for ids in chunks.values() for id_ in ids][: 20 * MAX_CHUNKS_PER_NOTE]
+        )
         if vector
         else {}
     )

@@ -61,15 +61,6 @@ class Scope:
     without: tuple[str, ...] = ()  # paths to exclude
     archived: bool | None = None  # None: both
 
-    @property
-    def is_everything(self) -> bool:
-        return self == EVERYTHING
-
-    @property
-    def whose(self) -> Scope:
-        """Everything that the caller may see, without the other filters of the search."""
-        return Scope(audience=self.audience, conversation=self.conversation, agents=self.agents)
-
 
 EVERYTHING = Scope()
 

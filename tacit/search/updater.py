@@ -148,17 +148,17 @@ def embed_chunks(
     tick: Callable[[int], None] = lambda done: None,
 ) -> int:
     """Embed chunks that have no vector, as many as there is time for. Returns their number."""
-    index.use_embedder(embedder.name)
+    index.vectors.use_embedder(embedder.name)
     done = 0
     while until is None or time.monotonic() < until:
-        waiting = index.unembedded(_TEXTS_PER_CALL * 8)
+        waiting = index.vectors.list_unembedded(_TEXTS_PER_CALL * 8)
         if not waiting:
             break
         for start in range(0, len(waiting), _TEXTS_PER_CALL):
             batch = waiting[start : start + _TEXTS_PER_CALL]
             seconds = None if until is None else max(0.1, until - time.monotonic())
             vectors = embedder.documents([text for _, text in batch], seconds)
-            index.keep({digest: vector for (digest, _), vector in zip(batch, vectors, strict=True)})
+            index.vectors.store({digest: vector for (digest, _), vector in zip(batch, vectors, strict=True)})
             done += len(batch)
             tick(done)
             if until is not None and time.monotonic() > until:

@@ -26,7 +26,8 @@ from tacit.home.layout import Home
 from tacit.home.listing import INDEXED
 from tacit.memory import Memory
 from tacit.operations.handlers import OperationContext, take_spooled
-from tacit.search.searcher import IndexResult, Searcher
+from tacit.search.home_index import IndexResult
+from tacit.search.searcher import Searcher
 from tacit.search.watcher import watch_home
 from tacit.server.log import Log
 from tacit.server.metrics import Metrics

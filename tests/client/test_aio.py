@@ -500,4 +500,4 @@ def test_aio_nothing_heavy_is_held_after_the_end(garden: Path) -> None:
             assert memory._memory is not None
             return memory._memory
 
-    assert run(ask()).services.searcher._sqlite is None
+    assert run(ask()).services.searcher._index._open is None

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from tacit.embeddings.endpoint import GEMINI, OPENAI, EmbeddingDialect, EmbeddingEndpoint
+from tacit.embeddings.endpoint import GEMINI, OPENAI, EmbeddingDialect, EmbeddingEndpoint, EmbeddingPost
 from tacit.embeddings.protocol import EmbedderError, scale_to_bytes
-from tacit.embeddings.request import EmbeddingPost
 from tacit.json_http import AttemptRunner, run_attempt
 from tests.embeddings.conftest import Reply, Request, Serve
 
@@ -253,3 +252,17 @@ def test_a_query_has_less_time_than_documents(serve: Serve) -> None:
         ask()
     assert calls[0] < calls[1]
     assert calls[0][0] == calls[0][1]
+
+
+@pytest.mark.parametrize(
+    ("base", "key"), [("nowhere", ""), ("http://me:pw@host/v1", ""), ("http://host/v1", "é")]
+)
+def test_an_address_or_key_that_cannot_be_used_is_told(base: str, key: str) -> None:
+    with pytest.raises(EmbedderError, match="the embedding model"):
+        EmbeddingPost(base, key=key)
+
+
+def test_a_server_that_cannot_answer_is_told(serve: Serve) -> None:
+    server = serve(lambda request: Reply(b"", 400))
+    with pytest.raises(EmbedderError, match=r"status 400\. Correct search\.embedding_model\."):
+        EmbeddingPost(server.base)("/e", {}, 5, 0.1)

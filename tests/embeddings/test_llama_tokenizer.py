@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
-from tacit.embeddings import llama_tokenizer
-from tacit.embeddings.llama_tokenizer import LlamaTokenizer, read_vocabulary
-from tacit.embeddings.packages import package_folder
+from tacit.embeddings import static_table
 from tacit.embeddings.protocol import EmbedderError
+from tacit.embeddings.static_table import LlamaTokenizer, read_vocabulary
+from tacit.embeddings.weights import package_folder
 from tests.hostile import hostile
 
 FILE = (package_folder("wordllama") or Path()) / "tokenizers" / "l2_supercat_tokenizer_config.json"
@@ -116,7 +116,7 @@ def test_a_word_without_end_is_cut_and_takes_no_place_in_memory() -> None:
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llama_tokenizer, "_MAX_CACHED_WORDS", 10)
+    monkeypatch.setattr(static_table, "_MAX_CACHED_WORDS", 10)
     fresh = LlamaTokenizer(VOCABULARY)
     for number in range(100):
         assert fresh.ids(f"w{number}") == OURS.ids(f"w{number}")

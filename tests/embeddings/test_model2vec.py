@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tacit.embeddings import packages
-from tacit.embeddings.model2vec import open_model2vec
+from tacit.embeddings import weights
 from tacit.embeddings.protocol import EmbedderError, scale_to_bytes
+from tacit.embeddings.static_table import open_model2vec
 from tests.embeddings.tiny import DIMENSIONS, ROWS, WORDS, write_model2vec, write_safetensors
 
 
@@ -89,7 +89,7 @@ def test_without_the_tokenizers_package_it_says_what_to_install(
     def missing(name: str) -> object:
         raise ImportError(f"No module named {name!r}")
 
-    monkeypatch.setattr(packages, "import_module", missing)
+    monkeypatch.setattr(weights, "import_module", missing)
     with pytest.raises(EmbedderError, match=r"tokenizers, which is not installed .*tacit\[onnx\]"):
         open_model2vec(model2vec_folder)
     assert importlib.import_module("json") is json

@@ -34,7 +34,7 @@ from tacit.evaluation.prompt_quality import (
 from tacit.evaluation.questions import EvalQuestion, EvidencePlace, read_set
 from tacit.memory import Memory
 from tacit.search.model import EVERYTHING
-from tacit.search.open_index import open_index
+from tacit.search.sqlite.index import open_index
 from tacit.text import tokens
 from tests.evaluation.tiny import messages, questions, write
 

@@ -16,7 +16,7 @@ from tacit.app import create_memory, gate_factory, load_config, search_parts, zo
 from tacit.context.model import Compiled
 from tacit.home.layout import CONFIG, Home
 from tacit.memory import Memory
-from tacit.search.models import SearchModels
+from tacit.search.index import SearchParts
 
 NOW = datetime(2026, 3, 10, 9, 30, tzinfo=UTC)
 PATIENT = "inject: {deadline_ms: 60000}\n"  # a slow machine must not change what a turn holds
@@ -113,7 +113,7 @@ def settle(root: Path, settings: str = PATIENT + OWNERS) -> None:
 def opened(
     root: Path,
     now: datetime | Callable[[], datetime] = NOW,
-    parts: Callable[[SearchModels], SearchModels] | None = None,
+    parts: Callable[[SearchParts], SearchParts] | None = None,
 ) -> Memory:
     """The home at some moment, with the parts that its config names or with others."""
     clock = now if callable(now) else lambda: now

@@ -117,7 +117,7 @@ def test_what_is_found_without_an_index_has_no_conflict_in_it(garden: Path) -> N
     write(garden, HOSES, in_conflict(NOTES[HOSES]))
     unmerge(garden, "knowledge/reference/taps.md")
     memory = opened(garden)
-    found = memory.services.searcher._scan("hoses taps inch MARKED tomatoes", EVERYTHING, 50, NOW)
+    found = memory.services.searcher._scan("hoses taps inch MARKED tomatoes", EVERYTHING, 50, NOW, None)
     assert found.channels == ("scan",)
     assert not {HOSES, "knowledge/reference/taps.md"} & {hit.path for hit in found.hits}
 

@@ -18,7 +18,7 @@ from tacit.context.model import Compiled
 from tacit.context.request import Request
 from tacit.embeddings.protocol import Embedder
 from tacit.memory import Memory
-from tacit.search.models import SearchModels
+from tacit.search.index import SearchParts
 from tacit.topics.model import Event
 from tests.memory.homes import (
     GROUP,
@@ -386,7 +386,7 @@ class _Slow:
         return self.embedder.query(text, weigh, seconds)
 
 
-def _slowly(parts: SearchModels) -> SearchModels:
+def _slowly(parts: SearchParts) -> SearchParts:
     embedder = parts.embedder()
     assert embedder is not None
     return replace(parts, embedder=lambda: _Slow(embedder, 0.2))

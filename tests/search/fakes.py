@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from tacit.embeddings.protocol import EmbedderError, scale_to_bytes
+from tacit.embeddings.protocol import Embedder, EmbedderError, Reranker, scale_to_bytes
 from tacit.home.listing import Stamp
-from tacit.search.calibration import Calibration
 from tacit.search.hybrid import Engine
-from tacit.search.open_index import open_memory_index
-from tacit.search.sqlite.index import SqliteIndex
+from tacit.search.index import Index, IndexUnavailable, SearchParts
+from tacit.search.scoring import Calibration
+from tacit.search.sqlite.index import SQLITE, SqliteIndex, open_memory_index
 from tacit.search.updater import embed_chunks, update_index
 
 LONG_AGO = 1_770_000_000_000_000_000  # 2 February 2026, in nanoseconds
@@ -29,6 +30,22 @@ SENSES = (
     "cat kitten",
     "sea ocean",
 )
+
+
+def parts(
+    embedder: Callable[[], Embedder | None] = lambda: None,
+    reranker: Callable[[], Reranker | None] = lambda: None,
+) -> SearchParts:
+    return SearchParts(lambda: SQLITE, embedder, reranker)
+
+
+def unreadable_parts() -> SearchParts:
+    """An index that cannot be opened now."""
+
+    def refuse(_: Path) -> Index:
+        raise IndexUnavailable("the index cannot be used now (disk I/O error)")
+
+    return SearchParts(lambda: SQLITE._replace(open=refuse))
 
 
 @dataclass

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.search.calibration import (
+from tacit.search.scoring import (
     CALIBRATIONS_FILE,
     Calibration,
     choose_calibration,

@@ -15,15 +15,12 @@ import tacit as product
 from tacit.home.layout import Home
 from tacit.home.listing import Stamp
 from tacit.search.fallback import fallback_search
-from tacit.search.index import IndexUnavailable
 from tacit.search.model import EVERYTHING, Found, Scope
-from tacit.search.models import SearchModels
-from tacit.search.open_index import open_memory_index
 from tacit.search.searcher import Searcher
-from tacit.search.sqlite.index import SqliteIndex
+from tacit.search.sqlite.index import open_memory_index
 from tests.hostile import hostile
 from tests.search.fake_rg import install
-from tests.search.fakes import CALIBRATION, LONG_AGO
+from tests.search.fakes import CALIBRATION, LONG_AGO, parts, unreadable_parts
 
 NOTES = {
     "knowledge/reference/studio.md": "# Studio\n\nThe kiln is called Berta. It fires at night.\n",
@@ -64,11 +61,6 @@ def own(filled: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(filled, tmp_path / "own", symlinks=True))
 
 
-class _Without(Searcher):
-    def _index(self) -> SqliteIndex:
-        raise IndexUnavailable("the index cannot be used now (disk I/O error)")
-
-
 @pytest.fixture(params=WAYS)
 def _way(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param != "with ripgrep":
@@ -80,13 +72,13 @@ def _way(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.fixture
 def searcher(_way: None, filled: Path) -> Searcher:
     """One that cannot have an index now."""
-    return _Without(Home(filled), SearchModels())
+    return Searcher(Home(filled), unreadable_parts())
 
 
 @pytest.fixture(scope="module")
 def indexed(filled: Path) -> Iterator[Searcher]:
     """One with an index, of the same files."""
-    found = Searcher(Home(filled), SearchModels())
+    found = Searcher(Home(filled), parts())
     yield found
     found.close()
 
@@ -168,7 +160,7 @@ def test_filters_are_those_of_the_index(searcher: Searcher, indexed: Searcher, s
 def test_an_answer_from_the_files_says_so(searcher: Searcher) -> None:
     found = searcher.find("kiln")
     assert any("index cannot be used now" in note for note in found.degraded)
-    assert found.trace["files"] == len(searcher._list_files())
+    assert found.trace["files"] == len(searcher._files.list())
 
 
 def test_conversations_are_looked_through(searcher: Searcher) -> None:
@@ -184,17 +176,17 @@ def test_links_lead_nowhere(own: Path, tmp_path: Path) -> None:
     (own / "knowledge" / "link.md").symlink_to(outside / "secret.md")
     shutil.rmtree(own / "archive")
     (own / "archive").symlink_to(outside)
-    assert _Without(Home(own), SearchModels()).find("zebra").hits == ()
+    assert Searcher(Home(own), unreadable_parts()).find("zebra").hits == ()
 
 
 def test_an_index_that_was_deleted_is_built_anew(own: Path) -> None:
-    searcher = Searcher(Home(own), SearchModels())
+    searcher = Searcher(Home(own), parts())
     before = searcher.find("kiln")
     searcher.file.unlink()
     assert places(searcher.find("kiln")) == places(before)
     assert searcher.file.is_file()
     assert searcher.find("kiln").channels == ("lexical",)
-    assert Searcher(Home(own), SearchModels()).update().report.read == 0
+    assert Searcher(Home(own), parts()).update().report.read == 0
 
 
 # By itself
@@ -212,7 +204,7 @@ def scanned(
         now=None,
         index=open_memory_index(),
         calibration=CALIBRATION,
-        narrowed=lambda words: near,
+        narrow=lambda words: near,
     )
 
 

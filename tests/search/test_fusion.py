@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.search.fusion import Candidates, blend, fuse, order_by_score, top_with_ties
 from tacit.search.model import Scored, Why
+from tacit.search.scoring import Candidates, blend, fuse, order_by_score, top_with_ties
 
 numbers = st.floats(-1e6, 1e6, allow_nan=False)
 

@@ -17,14 +17,11 @@ import tacit as product
 from tacit.app import load_config, search_parts
 from tacit.home.layout import Home
 from tacit.search.hybrid import Engine, find
-from tacit.search.index import IndexUnavailable
 from tacit.search.link_expansion import Seed, expand_seeds
 from tacit.search.model import EVERYTHING, Found, Hit, Scope
-from tacit.search.models import SearchModels
 from tacit.search.searcher import Searcher
-from tacit.search.sqlite.index import SqliteIndex
 from tacit.search.weights import STRONG_RELEVANCE
-from tests.search.fakes import CALIBRATION, Meaning, engine_of, index_of
+from tests.search.fakes import CALIBRATION, Meaning, engine_of, index_of, unreadable_parts
 
 _WEEK = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 
@@ -233,14 +230,9 @@ def test_a_note_that_words_found_stays_where_it_is(engine: Engine) -> None:
         assert find(engine, question).hits == find(replace(engine, spreading=0.0), question).hits
 
 
-class _Unreadable(Searcher):
-    def _index(self) -> SqliteIndex:
-        raise IndexUnavailable("the index cannot be used now (disk I/O error)")
-
-
 def test_without_an_index_links_spread_among_the_files_that_were_read(written: Path) -> None:
     """Only those that have a word of the question: a scan looks at no others."""
-    found = _Unreadable(Home(written), SearchModels()).find("Mara Lind")
+    found = Searcher(Home(written), unreadable_parts()).find("Mara Lind")
     assert found.channels == ("scan",)
     assert paths(found) == ["knowledge/people/mara.md"]
 

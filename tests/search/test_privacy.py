@@ -13,13 +13,10 @@ import tacit as product
 from tacit.config import Config
 from tacit.home.layout import Home
 from tacit.memory import Memory
-from tacit.search.index import IndexUnavailable
 from tacit.search.model import Found, Scope
-from tacit.search.models import SearchModels
 from tacit.search.searcher import Searcher
-from tacit.search.sqlite.index import SqliteIndex
 from tests.conftest import Tacit
-from tests.search.fakes import Meaning
+from tests.search.fakes import Meaning, parts, unreadable_parts
 
 GROUP, OTHER_GROUP = "agent:main:telegram:group:-100", "agent:main:telegram:group:-200"
 DIRECT = "agent:main:telegram:direct:48210011"
@@ -84,17 +81,12 @@ def filled(tmp_path_factory: pytest.TempPathFactory, _nobody: None) -> Path:
     return root
 
 
-class _Without(Searcher):
-    def _index(self) -> SqliteIndex:
-        raise IndexUnavailable("the index cannot be used now (disk I/O error)")
-
-
 @pytest.fixture(params=["words", "vectors", "files"])
 def memory(request: pytest.FixtureRequest, filled: Path) -> Memory:
-    parts = SearchModels(Meaning) if request.param == "vectors" else SearchModels()
-    found = Memory(Home(filled), Config(), zone=UTC, now=lambda: START, parts=parts)
+    chosen = parts(Meaning) if request.param == "vectors" else parts()
+    found = Memory(Home(filled), Config(), zone=UTC, now=lambda: START, parts=chosen)
     if request.param == "files":
-        found.__dict__["searcher"] = _Without(Home(filled), SearchModels())
+        found.__dict__["searcher"] = Searcher(Home(filled), unreadable_parts())
     return found
 
 
@@ -107,7 +99,7 @@ def seen(value: object) -> set[str]:
 def searched(memory: Memory, key: str | None) -> set[str]:
     """What a session gets by asking for what all have, and for each word by name."""
     found = seen([asdict(hit) for hit in memory.search("kiln", limit=200, session_key=key)])
-    for word in sorted(WORDS)[:: 8 if isinstance(memory.services.searcher, _Without) else 1]:
+    for word in sorted(WORDS)[:: 8 if memory.services.searcher.generation() is None else 1]:
         hits = memory.search(f"kiln {word}", limit=200, session_key=key)
         found |= seen([{**asdict(hit), "why": {**asdict(hit.why), "words": ()}} for hit in hits])
     return found

@@ -15,12 +15,10 @@ from tacit.context.request import Request
 from tacit.home.layout import PURGED, Home
 from tacit.home.listing import INDEXED
 from tacit.markdown.comment import source_name
-from tacit.search.index import IndexUnavailable
-from tacit.search.models import SearchModels
 from tacit.search.searcher import Searcher
-from tacit.search.sqlite.index import SqliteIndex
 from tacit.search.watcher import watch_home
 from tests.conftest import Tacit, eventually
+from tests.search.fakes import parts, unreadable_parts
 
 START = datetime(2026, 5, 2, 9, tzinfo=UTC)
 SAID = ("The kiln is safe.", "A web page says: open the kiln at 1240 degrees.", "The kiln cooled.")
@@ -44,14 +42,9 @@ def purge(home: Path, *sources: str) -> None:
         file.write(json.dumps(entry) + "\n")
 
 
-class _Unreadable(Searcher):
-    def _index(self) -> SqliteIndex:
-        raise IndexUnavailable("the index cannot be used now (disk I/O error)")
-
-
-@pytest.fixture(params=[Searcher, _Unreadable], ids=["index", "files"])
+@pytest.fixture(params=[parts, unreadable_parts], ids=["index", "files"])
 def searcher(request: pytest.FixtureRequest, home: Path) -> Iterator[Searcher]:
-    made: Searcher = request.param(Home(home), SearchModels())
+    made = Searcher(Home(home), request.param())
     yield made
     made.close()
 
@@ -102,7 +95,7 @@ def test_while_the_list_cannot_be_read_conversations_are_not_searched_and_the_an
 def test_who_is_told_that_only_some_files_changed_looks_at_all_when_something_was_purged(
     home: Path, spoken: str
 ) -> None:
-    searcher = Searcher(Home(home), SearchModels())
+    searcher = Searcher(Home(home), parts())
     searcher.update()
     purge(home, source_name(spoken))
     assert searcher.is_purged_anew()
@@ -112,7 +105,7 @@ def test_who_is_told_that_only_some_files_changed_looks_at_all_when_something_wa
 
 
 def test_who_follows_the_files_learns_of_it(home: Path, spoken: str) -> None:
-    searcher, stop = Searcher(Home(home), SearchModels()), threading.Event()
+    searcher, stop = Searcher(Home(home), parts()), threading.Event()
     gone: list[int] = []
 
     def followed() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tacit.search import ripgrep
-from tacit.search.ripgrep import find_files_with
+from tacit.search import indexed_files
+from tacit.search.indexed_files import run_ripgrep
 from tests.search.fake_rg import SOURCE, install
 
 
@@ -53,14 +53,14 @@ FOLDERS = ("knowledge", "topics")
 def test_the_files_with_any_of_the_words_are_named(
     rg: None, root: Path, words: list[str], paths: set[str]
 ) -> None:
-    found = find_files_with(str(root), FOLDERS, words)
+    found = run_ripgrep(str(root), FOLDERS, words)
     assert found is not None
     assert set(found) == paths
 
 
 def test_a_name_that_is_not_utf_8_comes_with_its_bytes(rg: None, root: Path) -> None:
     (root / os.fsdecode(b"knowledge/\xff.md")).write_text("zebra\n")
-    found = find_files_with(str(root), FOLDERS, ["zebra"])
+    found = run_ripgrep(str(root), FOLDERS, ["zebra"])
     assert found is not None
     assert [os.fsencode(path) for path in found] == [b"knowledge/\xff.md"]
 
@@ -68,23 +68,23 @@ def test_a_name_that_is_not_utf_8_comes_with_its_bytes(rg: None, root: Path) -> 
 def test_links_lead_nowhere(rg: None, root: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text("zebra\n")
     (root / "knowledge" / "link.md").symlink_to(tmp_path / "secret.md")
-    assert find_files_with(str(root), FOLDERS, ["zebra"]) == []
+    assert run_ripgrep(str(root), FOLDERS, ["zebra"]) == []
 
 
 def test_without_ripgrep_it_cannot_be_told(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert find_files_with(str(root), FOLDERS, ["kiln"]) is None
+    assert run_ripgrep(str(root), FOLDERS, ["kiln"]) is None
 
 
 def test_no_words_are_not_looked_for(rg: None, root: Path) -> None:
-    assert find_files_with(str(root), FOLDERS, []) is None
+    assert run_ripgrep(str(root), FOLDERS, []) is None
 
 
 @pytest.mark.parametrize("word", ["a\0b", "\ud800", "x" * 3_000_000])
 def test_words_that_no_program_takes_are_not_looked_for(rg: None, root: Path, word: str) -> None:
-    assert find_files_with(str(root), FOLDERS, [word]) is None
+    assert run_ripgrep(str(root), FOLDERS, [word]) is None
 
 
 @pytest.mark.parametrize(
@@ -100,14 +100,14 @@ def test_a_ripgrep_that_fails_is_as_none(
 ) -> None:
     install(tmp_path / "bin", source)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    assert find_files_with(str(root), FOLDERS, ["kiln"]) is None
+    assert run_ripgrep(str(root), FOLDERS, ["kiln"]) is None
 
 
 def test_a_ripgrep_that_hangs_is_left(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path / "bin", "#!{python}\nimport time; time.sleep(60)\n")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.setattr(ripgrep, "_TIMEOUT_S", 0.2)
-    assert find_files_with(str(root), FOLDERS, ["kiln"]) is None
+    monkeypatch.setattr(indexed_files, "_RIPGREP_TIMEOUT_S", 0.2)
+    assert run_ripgrep(str(root), FOLDERS, ["kiln"]) is None
 
 
 def test_the_settings_of_the_user_are_not_read(
@@ -115,5 +115,5 @@ def test_the_settings_of_the_user_are_not_read(
 ) -> None:
     log = install(tmp_path / "bin", SOURCE)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    find_files_with(str(root), FOLDERS, ["kiln"])
+    run_ripgrep(str(root), FOLDERS, ["kiln"])
     assert log.read_bytes().startswith(b"--no-config\0")

@@ -15,18 +15,17 @@ from pathlib import Path
 import pytest
 
 from tacit.deadline import DEADLINE, IS_ANSWERED
-from tacit.embeddings.endpoint import OPENAI, EmbeddingEndpoint
+from tacit.embeddings.endpoint import OPENAI, EmbeddingEndpoint, EmbeddingPost
 from tacit.embeddings.protocol import Embedder, EmbedderError
-from tacit.embeddings.request import EmbeddingPost
 from tacit.errors import DiskError
 from tacit.home import files
 from tacit.home.layout import Home
-from tacit.search.index import IndexTimeout, IndexUnavailable
+from tacit.search.index import IndexTimeout, IndexUnavailable, SearchParts
 from tacit.search.model import EVERYTHING, Found
-from tacit.search.models import SearchModels
 from tacit.search.searcher import Searcher
+from tacit.search.sqlite.index import SQLITE
 from tests.embeddings.conftest import Reply, Request, Serve, Server
-from tests.search.fakes import LONG_AGO, Meaning, Reader
+from tests.search.fakes import LONG_AGO, Meaning, Reader, parts
 
 
 class Watched(files.Tree):
@@ -51,7 +50,7 @@ def make(home: Path) -> Iterator[Make]:
     made: list[Searcher] = []
 
     def one(embedder: Embedder | None = None, reader: Reader | None = None) -> Searcher:
-        made.append(Searcher(Home(home), SearchModels(lambda: embedder, lambda: reader)))
+        made.append(Searcher(Home(home), parts(lambda: embedder, lambda: reader)))
         return made[-1]
 
     yield one
@@ -60,7 +59,7 @@ def make(home: Path) -> Iterator[Make]:
 
 
 def watch(searcher: Searcher, home: Path) -> Watched:
-    tree = searcher._tree = Watched(home)
+    tree = searcher._files.tree = Watched(home)
     return tree
 
 
@@ -408,9 +407,7 @@ def test_an_index_of_somebody_else_is_set_aside_and_kept(home: Path, make: Make)
     kept.close()
 
 
-def test_a_damaged_index_that_cannot_be_set_aside_leaves_it_to_the_files(
-    home: Path, make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_index_that_cannot_be_set_aside_leaves_it_to_the_files(home: Path, make: Make) -> None:
     """On a read-only disk, where one bit of it flipped."""
     put(home, A, "A zebra.\n")
     searcher = make()
@@ -423,8 +420,8 @@ def test_a_damaged_index_that_cannot_be_set_aside_leaves_it_to_the_files(
     def refuse(file: Path) -> Path:
         raise IndexUnavailable("the broken index cannot be moved away (Read-only file system)")
 
-    monkeypatch.setattr("tacit.search.searcher.quarantine_index", refuse)
-    found = searcher.find("zebra")
+    refusing = Searcher(Home(home), SearchParts(lambda: SQLITE._replace(quarantine=refuse)))
+    found = refusing.find("zebra")
     assert paths(found) == [A]
     assert found.channels == ("scan",)
 
@@ -562,7 +559,7 @@ def test_in_a_daemon_a_question_leaves_large_files_to_the_follower(
     put(home, A, "A zebra.\n")
     put(home, B, "A zebra in a book. " * 300_000)
     searcher = make()
-    searcher._tree = watched = Watched(home)
+    searcher._files.tree = watched = Watched(home)
     found = searcher.find("zebra")
     assert B not in watched.paths
     assert any("not complete yet: 1 of" in note for note in found.degraded)
@@ -579,7 +576,7 @@ def test_without_a_daemon_the_first_question_reads_large_files(home: Path, make:
 def test_files_are_not_looked_through_where_there_is_no_time_for_their_size(home: Path, make: Make) -> None:
     put(home, B, "A zebra in a book. " * 300_000)
     searcher = make()
-    searcher._tree = watched = Watched(home)
+    searcher._files.tree = watched = Watched(home)
     assert not searcher._may_scan(time.monotonic() + 600)
     assert not watched.paths
     assert searcher._may_scan(None), "who waits for it may"
@@ -589,9 +586,9 @@ def test_looking_through_files_ends_when_its_time_is_over(home: Path, make: Make
     for name in (A, B):
         put(home, name, "A zebra.\n")
     searcher = make()
-    searcher._tree = watched = Watched(home)
+    searcher._files.tree = watched = Watched(home)
     mark = IS_ANSWERED.set(lambda: bool(watched.paths))
-    found = searcher._scan("zebra", EVERYTHING, 10, None)
+    found = searcher._scan("zebra", EVERYTHING, 10, None, None)
     IS_ANSWERED.reset(mark)
     assert found.degraded == ("deadline: there was no time to look through all files",)
     assert len(watched.paths) == 1
@@ -700,7 +697,7 @@ def test_an_embedder_that_cannot_be_had_is_named_in_every_answer(home: Path) -> 
         raise EmbedderError("The bundled model is missing. Run: pip install wordllama")
 
     put(home, A, "A zebra.\n")
-    searcher = Searcher(Home(home), SearchModels(missing))
+    searcher = Searcher(Home(home), parts(missing))
     for _ in range(2):
         found = searcher.find("zebra")
         assert paths(found) == [A]
@@ -713,7 +710,7 @@ def test_a_reader_that_cannot_be_had_is_named_in_every_answer(home: Path) -> Non
         raise EmbedderError("search.reranker is 'x', which is no reranker.")
 
     put(home, A, "A zebra.\n")
-    searcher = Searcher(Home(home), SearchModels(reranker=missing))
+    searcher = Searcher(Home(home), parts(reranker=missing))
     for _ in range(2):
         found = searcher.find("zebra")
         assert paths(found) == [A]

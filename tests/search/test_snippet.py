@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.search.open_index import open_memory_index
-from tacit.search.snippet import MAX_CHARS, make_snippet
-from tacit.search.sqlite.index import SqliteIndex
+from tacit.search.hits import MAX_CHARS, make_snippet
+from tacit.search.sqlite.index import SqliteIndex, open_memory_index
 from tests.hostile import hostile
 
 
@@ -18,7 +17,7 @@ def index() -> SqliteIndex:
 
 
 def shown(text: str, *terms: str, width: int = MAX_CHARS) -> str:
-    return make_snippet(text, open_memory_index().matched(terms, text), width)
+    return make_snippet(text, open_memory_index().words.matches(terms, text), width)
 
 
 def filler(words: int) -> str:
@@ -84,7 +83,7 @@ def test_stars_that_make_nothing_bold_stay(text: str) -> None:
 @given(st.text(st.characters(), max_size=900), st.lists(st.sampled_from(["a", "der", "東京", "é", "x"])))
 def test_what_is_marked_is_what_matched(text: str, terms: list[str]) -> None:
     index = open_memory_index()
-    matches = index.matched(terms, text)
+    matches = index.words.matches(terms, text)
     found = make_snippet(text, matches)
     words = {text[first:last] for first, last, _ in matches}
     if "**" not in text:
@@ -126,6 +125,6 @@ def test_marks_come_in_pairs_and_hold_whole_matches(
 @given(st.text(st.characters(), max_size=2000))
 def test_the_densest_place_is_always_in_it(text: str) -> None:
     text = f"{text} needle {text}".replace("*", " ")
-    matches = open_memory_index().matched(["needle"], text)
+    matches = open_memory_index().words.matches(["needle"], text)
     found = make_snippet(text, matches)
     assert not matches or "**needle**" in found.casefold()

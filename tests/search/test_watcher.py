@@ -20,10 +20,11 @@ import pytest
 from tacit.errors import StoreError
 from tacit.home.layout import Home
 from tacit.home.listing import INDEXED
-from tacit.search.models import SearchModels
-from tacit.search.searcher import IndexResult, Searcher
+from tacit.search.home_index import IndexResult
+from tacit.search.searcher import Searcher
 from tacit.search.watcher import watch_home
 from tests.conftest import Tacit, eventually
+from tests.search.fakes import parts
 
 PATIENCE = 20.0
 _READ = apsw.SQLITE_OPEN_READONLY
@@ -109,7 +110,7 @@ class Scripted(Searcher):
     """A searcher whose updates a test decides about."""
 
     def __init__(self, home: Home) -> None:
-        super().__init__(home, SearchModels())
+        super().__init__(home, parts())
         self.updates = 0
         self.trouble = ""
         self.looked: list[Any] = []  # at which paths; None for all
@@ -261,7 +262,7 @@ def test_only_what_changed_is_looked_at_unless_somebody_made_the_index_anew(home
     assert searcher.looked[-1] == {"knowledge/reference/new.md"}
     for file in (home / ".tacit").glob("memory.db*"):
         file.unlink()
-    with closing(Searcher(Home(home), SearchModels())) as other:
+    with closing(Searcher(Home(home), parts())) as other:
         other.update(until=0.0)  # it had no time for more than a few
     note.write_text("A quagga.\n")
     next(following)

@@ -14,16 +14,15 @@ import pytest
 from tacit.config import Workspace
 from tacit.home.layout import Home
 from tacit.home.listing import INDEXED
-from tacit.search import searcher as module
-from tacit.search.index import IndexUnavailable
+from tacit.search import indexed_files as module
+from tacit.search.index import SearchParts
 from tacit.search.model import EVERYTHING, Scope
-from tacit.search.models import SearchModels
 from tacit.search.searcher import Searcher
 from tacit.search.watcher import watch_home
 from tacit.workspaces.folders import Workspaces
 from tests.conftest import eventually
 from tests.memory.homes import write
-from tests.search.fakes import LONG_AGO
+from tests.search.fakes import LONG_AGO, parts, unreadable_parts
 from tests.search.test_watcher import held
 
 MEMORY = "workspace/ws/MEMORY.md"
@@ -41,9 +40,9 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-def searcher(home: Path, *workspaces: Workspace | Path) -> Searcher:
+def searcher(home: Path, *workspaces: Workspace | Path, chosen: SearchParts | None = None) -> Searcher:
     given = [one if isinstance(one, Workspace) else Workspace(str(one)) for one in workspaces]
-    return Searcher(Home(home), SearchModels(), Workspaces(Home(home), given))
+    return Searcher(Home(home), chosen or parts(), Workspaces(Home(home), given))
 
 
 @pytest.fixture
@@ -86,13 +85,9 @@ def test_a_workspace_of_one_agent_is_found_by_no_other(home: Path, folder: Path)
 
 
 def test_without_an_index_the_files_are_looked_through_with_the_same_filters(
-    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, folder: Path
 ) -> None:
-    def no_index(_: Path) -> object:
-        raise IndexUnavailable("there is none")
-
-    monkeypatch.setattr(module, "open_index", no_index)
-    with closing(searcher(home, Workspace(str(folder), agent="shop"))) as one:
+    with closing(searcher(home, Workspace(str(folder), agent="shop"), chosen=unreadable_parts())) as one:
         answer = one.find("boiler")
         assert answer.channels == ("scan",)
         assert {hit.path for hit in answer.hits} == {MEMORY, "workspace/ws/SOUL.md"}
@@ -103,12 +98,8 @@ def test_without_an_index_the_files_are_looked_through_with_the_same_filters(
 def test_ripgrep_narrows_the_home_and_loses_nothing_of_a_workspace(
     home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_index(_: Path) -> object:
-        raise IndexUnavailable("there is none")
-
-    monkeypatch.setattr(module, "open_index", no_index)
-    monkeypatch.setattr(module, "find_files_with", lambda *_: [])
-    with closing(searcher(home, folder)) as one:
+    monkeypatch.setattr(module, "run_ripgrep", lambda *_: [])
+    with closing(searcher(home, folder, chosen=unreadable_parts())) as one:
         assert MEMORY in found(one, "boiler")
 
 

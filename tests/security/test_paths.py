@@ -507,7 +507,7 @@ def test_a_folder_that_is_a_link_is_neither_read_nor_written_through(
     assert "secretproject" not in memory.services.turns.present.projects()
     searcher = memory.services.searcher
     assert isinstance(searcher, Searcher)
-    assert not any("id_rsa" in path for path in searcher._list_files())
+    assert not any("id_rsa" in path for path in searcher._files.list())
     assert outside_files(outside) == {"id_rsa.md", "secretproject"}
 
 

@@ -12,9 +12,10 @@ from tacit.app import open_home
 from tacit.errors import UsageError
 from tacit.home.listing import INDEXED
 from tacit.memory import Memory
+from tacit.search.home_index import IndexResult
 from tacit.search.index import IndexStats
 from tacit.search.model import Link, LinkSummary, NoteLinks
-from tacit.search.searcher import IndexResult, Searcher
+from tacit.search.searcher import Searcher
 from tacit.search.watcher import watch_home
 from tacit.terminal import output
 from tacit.terminal.arguments import add_home_option, add_json_option, add_quiet_option, utf8_argument

@@ -294,12 +294,12 @@ class IndexContract:
 
     def test_a_new_index_is_empty(self, index: Index) -> None:
         assert index.stamps() == {}
-        assert index.facts()[:3] == (0, 0, 0)
-        assert index.facts().embedder == ""
-        assert (index.names(), index.vectors_of()) == ((), "")
+        assert index.stats()[:3] == (0, 0, 0)
+        assert index.stats().embedder == ""
+        assert (index.names(), index.vectors.embedder_name()) == ((), "")
         assert by_words(index, "clay") == []
-        assert index.frequency("clay") == 0.0
-        assert index.nearest(vector(*range(8)), EVERYTHING, 10) == []
+        assert index.words.frequency("clay") == 0.0
+        assert index.vectors.nearest(vector(*range(8)), EVERYTHING, 10) == []
 
     @pytest.mark.parametrize(
         "stamp",
@@ -318,13 +318,13 @@ class IndexContract:
     def test_a_file_without_chunks_has_a_stamp_too(self, index: Index) -> None:
         put(index, note("empty.md"))
         assert index.stamps() == {"empty.md": STAMP}
-        assert index.facts()[:2] == (1, 0)
+        assert index.stats()[:2] == (1, 0)
 
     # ------------------------------------------------------------ replace
 
     def test_documents_are_added(self, index: Index) -> None:
         put(index, note("a.md", "clay"), note("b.md", "ash", "slip"))
-        assert index.facts()[:2] == (2, 3)
+        assert index.stats()[:2] == (2, 3)
         assert by_words(index, "slip") == [("b.md", 1)]
 
     def test_a_document_takes_the_place_of_what_was_there(self, index: Index) -> None:
@@ -334,7 +334,7 @@ class IndexContract:
         assert by_words(index, "glaze") == [("a.md", 0)]
         assert by_words(index, "ash") == [("b.md", 0)]
         assert index.stamps() == {"a.md": Stamp(9, 9, 9), "b.md": STAMP}
-        assert index.facts()[:2] == (2, 2)
+        assert index.stats()[:2] == (2, 2)
 
     def test_what_is_gone_is_gone(self, index: Index) -> None:
         put(index, note("a.md", "clay"), note("b.md", "clay"))
@@ -364,28 +364,28 @@ class IndexContract:
         for _ in range(3):
             put(index, *documents, gone=["c.md"])
         assert self._scores(index, "clay", "ash") == before
-        assert index.facts()[:2] == (2, 4)
-        assert index.frequency("slip") == 0.25
+        assert index.stats()[:2] == (2, 4)
+        assert index.words.frequency("slip") == 0.25
 
     def _scores(self, index: Index, *terms: str) -> list[Score]:
-        found = index.lexical(terms, EVERYTHING, 100)
+        found = index.words.search(terms, EVERYTHING, 100)
         return [Score(place, one.score) for place, one in zip(places(index, found), found, strict=True)]
 
     def test_when_one_document_cannot_be_had_none_is_kept(self, index: Index) -> None:
         put(index, note("a.md", "clay"), note("b.md", "slip"))
-        before = (index.facts(), index.stamps())
+        before = (index.stats(), index.stamps())
         with pytest.raises(Interrupted):
             index.replace(Breaking(note("a.md", "ash"), note("c.md", "ash")), gone=["b.md"])
-        assert (index.facts(), index.stamps()) == before
+        assert (index.stats(), index.stamps()) == before
         assert by_words(index, "clay", "slip", "ash") == [("a.md", 0), ("b.md", 0)]
 
     def test_when_one_document_is_bad_none_is_kept(self, index: Index) -> None:
         put(index, note("a.md", "clay"))
-        before = (index.facts(), index.stamps())
+        before = (index.stats(), index.stamps())
         bad = note("c.md", "ash", cast(str, None))
         with pytest.raises((TypeError, ValueError, AttributeError)):
             put(index, note("a.md", "ash"), bad, note("d.md", "ash"), gone=["a.md"])
-        assert (index.facts(), index.stamps()) == before
+        assert (index.stats(), index.stamps()) == before
         assert by_words(index, "clay", "ash") == [("a.md", 0)]
         put(index, note("d.md", "ash"))  # and it goes on
         assert by_words(index, "ash") == [("d.md", 0)]
@@ -395,24 +395,24 @@ class IndexContract:
     ) -> None:
         put(index, note("a.md", "clay"), talk("t.md", ("Ana", "ash")))
         embed(index, {"clay": vector(*[1] * 8), "ash": None})
-        before = (index.facts(), index.stamps(), index.names(), index.vectors_of())
+        before = (index.stats(), index.stamps(), index.names(), index.vectors.embedder_name())
         index.close()
         again = make_index("index")
-        assert (again.facts(), again.stamps(), again.names(), again.vectors_of()) == before
+        assert (again.stats(), again.stamps(), again.names(), again.vectors.embedder_name()) == before
         assert by_words(again, "ash") == [("t.md", 0)]
         assert by_vector(again, vector(*[1] * 8)) == [("a.md", 0)]
-        assert again.unembedded(10) == []
+        assert again.vectors.list_unembedded(10) == []
 
     def test_two_who_have_it_open_see_each_others_changes(self, index: Index, other: Index) -> None:
-        assert other.frequency("clay") == 0.0
+        assert other.words.frequency("clay") == 0.0
         assert other.names() == ()
         put(index, note("knowledge/people/ana.md", "clay", category="person", title="Ana Ruiz"))
-        assert other.frequency("clay") == 1.0
+        assert other.words.frequency("clay") == 1.0
         assert other.names() == ("Ana Ruiz", "ana")
         put(other, note("b.md", "ash"))
         assert by_words(index, "ash") == [("b.md", 0)]
-        assert index.frequency("clay") == 0.5
-        assert index.facts() == other.facts()
+        assert index.words.frequency("clay") == 0.5
+        assert index.stats() == other.stats()
 
     # ------------------------------------------------------------ words
 
@@ -423,7 +423,7 @@ class IndexContract:
     def test_no_terms_find_nothing(self, index: Index) -> None:
         put(index, note("a.md", "clay"))
         for terms in ((), ("",), (" ",), ("...",), ('"',)):
-            assert index.lexical(terms, EVERYTHING, 10) == []
+            assert index.words.search(terms, EVERYTHING, 10) == []
 
     def test_the_best_come_first(self, index: Index) -> None:
         put(
@@ -434,7 +434,7 @@ class IndexContract:
             *(note(f"other{number}.md", "nothing of that kind") for number in range(10)),
         )
         assert by_words(index, "kiln", "glaze") == [("c.md", 0), ("b.md", 0), ("a.md", 0)]
-        found = index.lexical(["kiln", "glaze"], EVERYTHING, 10)
+        found = index.words.search(["kiln", "glaze"], EVERYTHING, 10)
         assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
         assert all(one.score > 0 for one in found)
 
@@ -575,23 +575,28 @@ class IndexContract:
 
     def test_frequency_is_the_share_of_chunks(self, index: Index) -> None:
         put(index, note("a.md", "clay clay", "clay", "ash"), note("b.md", "glazing"))
-        assert index.frequency("clay") == 0.5
-        assert index.frequency("Ash") == 0.25
-        assert index.frequency("glaze") == 0.25
-        assert index.frequency("nowhere") == index.frequency("") == index.frequency("...") == 0.0
+        assert index.words.frequency("clay") == 0.5
+        assert index.words.frequency("Ash") == 0.25
+        assert index.words.frequency("glaze") == 0.25
+        assert (
+            index.words.frequency("nowhere")
+            == index.words.frequency("")
+            == index.words.frequency("...")
+            == 0.0
+        )
 
     def test_frequency_of_several_words_is_at_most_that_of_each(self, index: Index) -> None:
         put(index, note("a.md", "night jar", "night", "night", "day"))
-        assert 0 < index.frequency("night jar") <= index.frequency("jar") == 0.25
-        assert index.frequency("night nowhere") == 0.0
+        assert 0 < index.words.frequency("night jar") <= index.words.frequency("jar") == 0.25
+        assert index.words.frequency("night nowhere") == 0.0
 
     def test_frequency_follows_every_change(self, index: Index) -> None:
         put(index, note("a.md", "clay", "ash"), note("b.md", "clay"))
-        assert index.frequency("clay") == pytest.approx(2 / 3)
+        assert index.words.frequency("clay") == pytest.approx(2 / 3)
         put(index, gone=["b.md"])
-        assert index.frequency("clay") == 0.5
+        assert index.words.frequency("clay") == 0.5
         put(index, note("a.md", "slip"))
-        assert index.frequency("clay") == 0.0
+        assert index.words.frequency("clay") == 0.0
 
     def test_only_the_owner_learns_how_rare_a_word_is_in_what_others_do_not_see(self, index: Index) -> None:
         put(
@@ -600,12 +605,12 @@ class IndexContract:
             note("b.md", "clay", "clay", "diagnosis", audience="owner"),
         )
         group = Scope(audience="group")
-        assert index.frequency("diagnosis", group) == 0.0
-        assert index.frequency("clay", group) == 0.5
-        assert index.frequency("clay", Scope(audience="anyone")) == 0.0
-        assert index.frequency("clay", Scope(under="a.md")) == index.frequency("clay") == 0.6
+        assert index.words.frequency("diagnosis", group) == 0.0
+        assert index.words.frequency("clay", group) == 0.5
+        assert index.words.frequency("clay", Scope(audience="anyone")) == 0.0
+        assert index.words.frequency("clay", Scope(under="a.md")) == index.words.frequency("clay") == 0.6
         put(index, note("b.md", "diagnosis", audience="group"))
-        assert index.frequency("diagnosis", group) == pytest.approx(1 / 3)
+        assert index.words.frequency("diagnosis", group) == pytest.approx(1 / 3)
 
     @pytest.mark.parametrize("word", ["agreed", "universities", "glazing", "café", "全文", "C++"])
     def test_a_word_is_as_frequent_for_a_group_that_sees_all(self, index: Index, word: str) -> None:
@@ -614,7 +619,7 @@ class IndexContract:
         terms = [term.text for term in parse_query(word).terms]
         assert terms
         for term in terms:
-            assert index.frequency(term, Scope(audience="group")) == index.frequency(term) == 0.5
+            assert index.words.frequency(term, Scope(audience="group")) == index.words.frequency(term) == 0.5
 
     # ------------------------------------------------------------ vectors
 
@@ -624,11 +629,11 @@ class IndexContract:
         both, south = vector(127, 127, 1, 1, 1, 1, 1, 1), vector(-127, 0, -1, -1, -1, -1, -1, -1)
         embed(index, {"north-east": both, "north": north, "east": east, "south": south})
         assert by_vector(index, north) == [("a.md", 0), ("a.md", 2), ("a.md", 1), ("a.md", 3)]
-        found = index.nearest(north, EVERYTHING, 10)
+        found = index.vectors.nearest(north, EVERYTHING, 10)
         assert found[0].score == pytest.approx(1.0, abs=1e-6)
         assert found[-1].score == pytest.approx(-1.0, abs=1e-6)
         assert by_vector(index, north, limit=2) == [("a.md", 0), ("a.md", 2)]
-        assert index.nearest(north, EVERYTHING, 0) == []
+        assert index.vectors.nearest(north, EVERYTHING, 0) == []
 
     @pytest.mark.parametrize("length", [1, 3, 8, 12, 64, 100, 256, 1024])
     def test_vectors_may_have_any_length(self, index: Index, length: int) -> None:
@@ -641,7 +646,7 @@ class IndexContract:
     def test_the_length_of_a_vector_says_nothing(self, index: Index) -> None:
         put(index, note("a.md", "small", "large"))
         embed(index, {"small": vector(*[1, 2] * 4), "large": vector(*[60, 120] * 4)})
-        found = index.nearest(vector(*[30, 60] * 4), EVERYTHING, 10)
+        found = index.vectors.nearest(vector(*[30, 60] * 4), EVERYTHING, 10)
         assert [one.score for one in found] == pytest.approx([1.0, 1.0], abs=1e-6)
 
     def test_equally_near_ones_come_in_the_order_of_the_files(self, index: Index) -> None:
@@ -661,12 +666,12 @@ class IndexContract:
     def test_the_nearest_of_very_many_is_found(self, index: Index) -> None:
         texts = [f"text {number:04}." for number in range(900)]
         put(index, *(note(f"{text}md", text) for text in texts))
-        index.use_embedder("by hand")
+        index.vectors.use_embedder("by hand")
         # All signs alike, so only the values tell them apart.
         given = {text: vector(*[1 + at % 97, 1 + at // 97] * 4) for at, text in enumerate(texts)}
-        index.keep({digest: given[text] for digest, text in index.unembedded(1000)})
+        index.vectors.store({digest: given[text] for digest, text in index.vectors.list_unembedded(1000)})
         asked = given["text 0005."]
-        found = index.nearest(asked, EVERYTHING, 3)
+        found = index.vectors.nearest(asked, EVERYTHING, 3)
         assert found[0].score == pytest.approx(1.0, abs=1e-5)
 
     def test_chunks_without_a_vector_are_not_near_anything(self, index: Index) -> None:
@@ -674,59 +679,61 @@ class IndexContract:
         embed(index, {"clay": vector(*range(8)), "12345": None})
         put(index, note("b.md", "not embedded yet"))
         assert by_vector(index, vector(*range(8))) == [("a.md", 0)]
-        assert index.facts().embedded == 1
+        assert index.stats().embedded == 1
 
     def test_cosines_are_told_for_the_chunks_asked_for(self, index: Index) -> None:
         put(index, note("a.md", "north", "south", "12345"), note("b.md", "waiting"))
         north, south = vector(*[1, 2] * 4), vector(*[-1, -2] * 4)
-        index.use_embedder("by hand")
+        index.vectors.use_embedder("by hand")
         given = {"north": north, "south": south, "12345": None}
-        index.keep({digest: given[text] for digest, text in index.unembedded(10) if text in given})
+        index.vectors.store(
+            {digest: given[text] for digest, text in index.vectors.list_unembedded(10) if text in given}
+        )
         ids = {place: one.id for place, one in self._all(index).items()}
-        told = index.cosines(north, ids.values())
+        told = index.vectors.cosines(north, ids.values())
         assert set(told) == {ids["a.md", 0], ids["a.md", 1]}
         assert told[ids["a.md", 0]] == pytest.approx(1.0, abs=1e-6)
         assert told[ids["a.md", 1]] == pytest.approx(-1.0, abs=1e-6)
-        assert index.cosines(north, [ids["a.md", 1]]) == {ids["a.md", 1]: told[ids["a.md", 1]]}
-        assert index.cosines(north, []) == index.cosines(north, [987_654_321]) == {}
+        assert index.vectors.cosines(north, [ids["a.md", 1]]) == {ids["a.md", 1]: told[ids["a.md", 1]]}
+        assert index.vectors.cosines(north, []) == index.vectors.cosines(north, [987_654_321]) == {}
 
     def _all(self, index: Index) -> dict[Place, Scored]:
         terms = ("north", "south", "12345", "waiting", "clay", "ash", "slip", "kiln")
-        found = index.lexical(terms, EVERYTHING, 1000)
+        found = index.words.search(terms, EVERYTHING, 1000)
         return dict(zip(places(index, found), found, strict=True))
 
     def test_cosines_and_nearest_say_the_same(self, index: Index) -> None:
         put(index, note("a.md", "clay", "ash", "slip"))
         embed(index, {"clay": vector(1, 2, 3), "ash": vector(-5, 6, 1), "slip": vector(9, 9, -90)})
-        near = index.nearest(vector(4, 5, -6), EVERYTHING, 10)
-        assert index.cosines(vector(4, 5, -6), [one.id for one in near]) == dict(near)
+        near = index.vectors.nearest(vector(4, 5, -6), EVERYTHING, 10)
+        assert index.vectors.cosines(vector(4, 5, -6), [one.id for one in near]) == dict(near)
 
     def test_the_background_is_what_texts_have_in_common(self, index: Index) -> None:
-        assert index.background() == []
+        assert index.vectors.sample_cosines() == []
         put(index, note("a.md", "north", "south", "12345", "north"), note("b.md", "waiting"))
         north, south = vector(*[1, 2] * 4), vector(*[-1, -2] * 4)
         embed(index, {"north": north, "south": south, "12345": None, "waiting": north})
         put(index, gone=["b.md"])  # what is gone is no text of the home
-        assert index.background() == pytest.approx([-1.0], abs=1e-6)
+        assert index.vectors.sample_cosines() == pytest.approx([-1.0], abs=1e-6)
 
     def test_a_chunk_that_changed_loses_its_vector_until_it_has_a_new_one(self, index: Index) -> None:
         put(index, note("a.md", "clay"))
         embed(index, {"clay": vector(*range(8))})
         put(index, note("a.md", "ash"))
-        assert index.nearest(vector(*range(8)), EVERYTHING, 10) == []
-        assert index.facts().embedded == 0
+        assert index.vectors.nearest(vector(*range(8)), EVERYTHING, 10) == []
+        assert index.stats().embedded == 0
         embed(index, {"ash": vector(*range(8))})
         assert by_vector(index, vector(*range(8))) == [("a.md", 0)]
 
     def test_a_vector_may_be_given_again(self, index: Index) -> None:
         put(index, note("a.md", "clay", "ash"))
-        index.use_embedder("by hand")
-        (one, _), (two, _) = waiting = index.unembedded(10)
+        index.vectors.use_embedder("by hand")
+        (one, _), (two, _) = waiting = index.vectors.list_unembedded(10)
         texts = [text for _, text in waiting]
-        index.keep({one: vector(*[1] * 8), two: vector(*[-1] * 8)})
-        index.keep({one: vector(*[-1] * 8), two: vector(*[1] * 8)})
+        index.vectors.store({one: vector(*[1] * 8), two: vector(*[-1] * 8)})
+        index.vectors.store({one: vector(*[-1] * 8), two: vector(*[1] * 8)})
         assert by_vector(index, vector(*[1] * 8))[0] == ("a.md", ("clay", "ash").index(texts[1]))
-        assert index.facts().embedded == 2
+        assert index.stats().embedded == 2
 
     # ------------------------------------------------------------ embedding
 
@@ -734,8 +741,8 @@ class IndexContract:
         one = note("a.md", "wet clay", title="Materials", section=("Materials", "Clay"))
         two = talk("t.md", ("Ana", "wet clay"))
         put(index, one, two)
-        index.use_embedder("by hand")
-        texts = {text for _, text in index.unembedded(10)}
+        index.vectors.use_embedder("by hand")
+        texts = {text for _, text in index.vectors.list_unembedded(10)}
         assert texts == {text_of(one), text_of(two)} == {"Materials > Clay\nwet clay", "Ana: wet clay"}
 
     def test_equal_texts_wait_once_and_share_a_vector(self, index: Index) -> None:
@@ -745,55 +752,55 @@ class IndexContract:
 
     def test_at_most_so_many_texts_are_given_at_a_time_and_all_in_the_end(self, index: Index) -> None:
         put(index, note("a.md", *(f"text {number}" for number in range(20))))
-        index.use_embedder("by hand")
+        index.vectors.use_embedder("by hand")
         seen: list[str] = []
-        while waiting := index.unembedded(6):
+        while waiting := index.vectors.list_unembedded(6):
             assert len(waiting) <= 6
             seen += [text for _, text in waiting]
-            index.keep(dict.fromkeys((digest for digest, _ in waiting), vector(*range(8))))
+            index.vectors.store(dict.fromkeys((digest for digest, _ in waiting), vector(*range(8))))
         assert sorted(seen) == sorted(f"text {number}" for number in range(20))
-        assert index.facts().embedded == 20
+        assert index.stats().embedded == 20
 
     def test_a_text_that_has_no_vector_is_not_asked_for_again(self, index: Index) -> None:
         put(index, note("a.md", "12345"))
         assert embed(index, {"12345": None}) == ["12345"]
         put(index, note("b.md", "12345"), note("a.md", "12345", "12345"))
-        assert index.unembedded(10) == []
+        assert index.vectors.list_unembedded(10) == []
 
     def test_what_comes_in_the_place_of_the_last_waits_for_its_vector(self, index: Index) -> None:
         given = {"": vector(*range(8))}
         put(index, note("a.md", "clay"), note("b.md", "ash", "slip"))
         embed(index, given)
-        assert index.unembedded(10) == []
+        assert index.vectors.list_unembedded(10) == []
         put(index, gone=["b.md"])
         put(index, note("c.md", "glaze"))
-        assert not index.has_all_vectors()
+        assert not index.vectors.is_complete()
         assert embed(index, given) == ["glaze"]
-        assert index.unembedded(10) == []
-        assert index.has_all_vectors()
+        assert index.vectors.list_unembedded(10) == []
+        assert index.vectors.is_complete()
         assert sorted(by_vector(index, vector(*range(8)))) == [("a.md", 0), ("c.md", 0)]
 
     def test_texts_wait_until_all_of_them_have_come(self, index: Index) -> None:
         texts = ["clay", "ash", "clay", "slip", "ash", "glaze"]
         put(index, note("a.md", *texts))
-        index.use_embedder("by hand")
+        index.vectors.use_embedder("by hand")
         seen: list[str] = []
-        while waiting := index.unembedded(2):
+        while waiting := index.vectors.list_unembedded(2):
             assert len(waiting) <= 2
-            assert not index.has_all_vectors()
+            assert not index.vectors.is_complete()
             seen += [text for _, text in waiting]
-            index.keep({digest: vector(*range(8)) for digest, _ in waiting})
+            index.vectors.store({digest: vector(*range(8)) for digest, _ in waiting})
         assert sorted(seen) == sorted(set(texts))
-        assert index.facts().embedded == len(texts)
+        assert index.stats().embedded == len(texts)
 
     def test_a_text_that_loses_its_vector_is_near_nothing(self, index: Index) -> None:
         put(index, note("a.md", "clay"), note("b.md", "ash"))
-        index.use_embedder("by hand")
-        waiting = dict(index.unembedded(10))
-        index.keep(dict.fromkeys(waiting, vector(*range(8))))
-        index.keep({digest: None for digest, text in waiting.items() if text == "ash"})
+        index.vectors.use_embedder("by hand")
+        waiting = dict(index.vectors.list_unembedded(10))
+        index.vectors.store(dict.fromkeys(waiting, vector(*range(8))))
+        index.vectors.store({digest: None for digest, text in waiting.items() if text == "ash"})
         assert by_vector(index, vector(*range(8))) == [("a.md", 0)]
-        assert index.facts().embedded == 1
+        assert index.stats().embedded == 1
 
     def test_nothing_is_embedded_twice(self, index: Index) -> None:
         put(index, note("a.md", "clay", "ash"))
@@ -812,61 +819,61 @@ class IndexContract:
     def test_another_embedder_starts_from_nothing(self, index: Index) -> None:
         put(index, note("a.md", "clay"))
         embed(index, {"clay": vector(*range(8))}, name="one")
-        assert (index.vectors_of(), index.facts().embedder) == ("one", "one")
-        index.use_embedder("two")
-        assert index.vectors_of() == ""
-        assert index.facts().embedded == 0
-        assert index.nearest(vector(*range(8)), EVERYTHING, 10) == []
+        assert (index.vectors.embedder_name(), index.stats().embedder) == ("one", "one")
+        index.vectors.use_embedder("two")
+        assert index.vectors.embedder_name() == ""
+        assert index.stats().embedded == 0
+        assert index.vectors.nearest(vector(*range(8)), EVERYTHING, 10) == []
         assert embed(index, {"clay": vector(1, 2, 3)}, name="two") == ["clay"]  # of another length
         assert by_vector(index, vector(1, 2, 3)) == [("a.md", 0)]
-        assert index.vectors_of() == "two"
+        assert index.vectors.embedder_name() == "two"
 
     def test_the_same_embedder_again_keeps_all(self, index: Index) -> None:
         put(index, note("a.md", "clay"))
         embed(index, {"clay": vector(*range(8))}, name="one")
-        before = index.facts()
-        index.use_embedder("one")
-        assert index.facts() == before
-        assert index.unembedded(10) == []
+        before = index.stats()
+        index.vectors.use_embedder("one")
+        assert index.stats() == before
+        assert index.vectors.list_unembedded(10) == []
 
     def test_vectors_of_nobody_are_held_before_the_first(self, index: Index) -> None:
         put(index, note("a.md", "clay"))
-        index.use_embedder("one")
-        assert index.vectors_of() == ""
+        index.vectors.use_embedder("one")
+        assert index.vectors.embedder_name() == ""
 
     def test_it_is_known_whether_all_texts_were_given_to_the_embedder(self, index: Index) -> None:
         put(index, note("a.md", "clay", "12345"))
-        index.use_embedder("one")
-        assert not index.has_all_vectors()
+        index.vectors.use_embedder("one")
+        assert not index.vectors.is_complete()
         embed(index, {"clay": vector(*range(8)), "12345": None}, name="one")
-        assert index.unembedded(10) == []
-        assert index.has_all_vectors()
+        assert index.vectors.list_unembedded(10) == []
+        assert index.vectors.is_complete()
         put(index, note("b.md", "ash"))
-        assert not index.has_all_vectors()
+        assert not index.vectors.is_complete()
         embed(index, {"ash": vector(*range(8))}, name="one")
-        assert index.unembedded(10) == []
-        assert index.has_all_vectors()
-        index.use_embedder("two")
-        assert not index.has_all_vectors()
+        assert index.vectors.list_unembedded(10) == []
+        assert index.vectors.is_complete()
+        index.vectors.use_embedder("two")
+        assert not index.vectors.is_complete()
 
     def test_vectors_of_two_embedders_never_mix(self, index: Index, other: Index) -> None:
         put(index, note("a.md", "clay"))
-        index.use_embedder("one")
-        waiting = index.unembedded(10)
-        other.use_embedder("two")  # while the first one was computing
+        index.vectors.use_embedder("one")
+        waiting = index.vectors.list_unembedded(10)
+        other.vectors.use_embedder("two")  # while the first one was computing
         with pytest.raises(IndexUnavailable):
-            index.keep({digest: vector(*range(8)) for digest, _ in waiting})
-        assert (other.facts().embedded, other.vectors_of()) == (0, "")
+            index.vectors.store({digest: vector(*range(8)) for digest, _ in waiting})
+        assert (other.stats().embedded, other.vectors.embedder_name()) == (0, "")
         assert embed(other, {"clay": vector(1, 2, 3)}, name="two") == ["clay"]
 
     def test_a_vector_for_a_text_that_is_gone_meanwhile_does_no_harm(self, index: Index) -> None:
         put(index, note("a.md", "clay"))
-        index.use_embedder("by hand")
-        waiting = index.unembedded(10)
+        index.vectors.use_embedder("by hand")
+        waiting = index.vectors.list_unembedded(10)
         put(index, gone=["a.md"])
-        index.keep({digest: vector(*range(8)) for digest, _ in waiting})
-        assert index.facts().embedded == 0
-        assert index.nearest(vector(*range(8)), EVERYTHING, 10) == []
+        index.vectors.store({digest: vector(*range(8)) for digest, _ in waiting})
+        assert index.stats().embedded == 0
+        assert index.vectors.nearest(vector(*range(8)), EVERYTHING, 10) == []
 
     # ------------------------------------------------------------ reading
 
@@ -884,7 +891,7 @@ class IndexContract:
                 title="Ana 'R' Ruiz",
             ),
         )
-        found = index.lexical(["asche", "yes"], EVERYTHING, 10)
+        found = index.words.search(["asche", "yes"], EVERYTHING, 10)
         stored = sorted(index.stored([one.id for one in found]).values(), key=lambda one: one.id)
         assert [one.chunk._replace(near=(0, 0)) for one in stored] == [
             chunk._replace(near=(0, 0)),
@@ -895,7 +902,7 @@ class IndexContract:
 
     def test_only_chunks_that_are_there_come_back(self, index: Index) -> None:
         put(index, note("a.md", "clay"))
-        (found,) = index.lexical(["clay"], EVERYTHING, 10)
+        (found,) = index.words.search(["clay"], EVERYTHING, 10)
         assert set(index.stored([found.id, 987_654_321])) == {found.id}
         assert index.stored([]) == {}
 
@@ -962,26 +969,26 @@ class IndexContract:
     def test_what_others_write_meanwhile_is_seen_afterwards(self, index: Index, other: Index) -> None:
         put(index, note("a.md", "clay"))
         with index.unmoving(), index.unmoving():
-            assert index.frequency("clay") == 1.0
+            assert index.words.frequency("clay") == 1.0
             put(other, note("b.md", "ash"), gone=["a.md"])
             assert by_words(index, "clay") == [("a.md", 0)]
-            assert index.frequency("ash") == 0.0
+            assert index.words.frequency("ash") == 0.0
             assert list(index.stamps()) == ["a.md"]
         assert by_words(index, "clay") == []
-        assert index.frequency("ash") == 1.0
+        assert index.words.frequency("ash") == 1.0
         put(index, note("c.md", "slip"))
         assert by_words(index, "slip") == [("c.md", 0)]
 
     def test_a_question_that_fails_leaves_the_index_free(self, index: Index) -> None:
         put(index, note("a.md", "clay"))
         with pytest.raises(ZeroDivisionError), index.unmoving():
-            index.lexical(["clay"], EVERYTHING, 1 // len(index.names()))
+            index.words.search(["clay"], EVERYTHING, 1 // len(index.names()))
         put(index, note("b.md", "ash"))
         assert by_words(index, "ash") == [("b.md", 0)]
-        assert index.frequency("ash") == 0.5
+        assert index.words.frequency("ash") == 0.5
 
     def _one(self, index: Index, path: str, word: str) -> int:
-        (found,) = index.lexical([word], Scope(under=path), 10)
+        (found,) = index.words.search([word], Scope(under=path), 10)
         return found.id
 
     def test_names_are_those_of_people_and_projects(self, index: Index) -> None:
@@ -1025,12 +1032,12 @@ class IndexContract:
             note("p/mara.md", "clay", names=("[[mara]]",)),
             note("q/mara.md", "clay", names=("[[mara]]",)),
         )
-        assert index.references(["p/mara.md", "q/mara.md", "b.md", "a.md", "none.md"]) == {
+        assert index.links.count_references(["p/mara.md", "q/mara.md", "b.md", "a.md", "none.md"]) == {
             "p/mara.md": 2, "q/mara.md": 2, "b.md": 1,
         }  # fmt: skip
-        assert index.called("Mara") == ["p/mara.md", "q/mara.md"]
-        assert index.called("b.md") == ["b.md"]
-        assert index.called("nobody") == []
+        assert index.links.resolve("Mara") == ["p/mara.md", "q/mara.md"]
+        assert index.links.resolve("b.md") == ["b.md"]
+        assert index.links.resolve("nobody") == []
 
     def test_a_file_that_points_to_another_in_two_ways_counts_once_and_to_itself_not_at_all(
         self, index: Index
@@ -1040,20 +1047,20 @@ class IndexContract:
             note("a.md", "clay", links=points("[[b]]", "b.md")),
             note("b.md", "clay", links=points("[[b]]"), names=("[[b]]",)),
         )
-        assert index.references(["a.md", "b.md"]) == {"b.md": 1}
+        assert index.links.count_references(["a.md", "b.md"]) == {"b.md": 1}
 
     def test_links_follow_every_change(self, index: Index) -> None:
         put(index, note("a.md", "clay", links=points("[[b]]")))
-        assert index.links() == [Link("a.md", 1, "[[b]]", ())]
+        assert index.links.list() == [Link("a.md", 1, "[[b]]", ())]
         put(index, note("b.md", "clay", names=("[[b]]",)))
-        assert index.links() == [Link("a.md", 1, "[[b]]", ("b.md",))]
+        assert index.links.list() == [Link("a.md", 1, "[[b]]", ("b.md",))]
         put(index, note("c.md", "clay", names=("[[b]]",)))
-        assert index.links() == [Link("a.md", 1, "[[b]]", ("b.md", "c.md"))]
+        assert index.links.list() == [Link("a.md", 1, "[[b]]", ("b.md", "c.md"))]
         put(index, gone=["b.md"])
-        assert index.links(path="c.md") == index.links() == [Link("a.md", 1, "[[b]]", ("c.md",))]
-        assert index.links(path="b.md") == []
+        assert index.links.list(path="c.md") == index.links.list() == [Link("a.md", 1, "[[b]]", ("c.md",))]
+        assert index.links.list(path="b.md") == []
         put(index, note("a.md", "clay"))
-        assert index.links() == []
+        assert index.links.list() == []
 
     def test_neighbours_are_those_a_note_points_to_and_those_that_point_to_it(self, index: Index) -> None:
         put(
@@ -1062,11 +1069,11 @@ class IndexContract:
             note("b.md", "clay", links=points("c.md", "[[none]]"), names=("[[b]]",)),
             note("c.md", "clay"),
         )
-        assert index.neighbours(["b.md"], EVERYTHING) == [
+        assert index.links.neighbours(["b.md"], EVERYTHING) == [
             Neighbour("b.md", "a.md", False),
             Neighbour("b.md", "c.md", True),
         ]
-        assert index.neighbours([], EVERYTHING) == index.neighbours(["none.md"], EVERYTHING) == []
+        assert index.links.neighbours([], EVERYTHING) == index.links.neighbours(["none.md"], EVERYTHING) == []
 
     def test_links_of_hidden_notes_are_neither_counted_nor_told(self, index: Index) -> None:
         seen: dict[str, Any] = {"audience": "group"}
@@ -1078,15 +1085,15 @@ class IndexContract:
             note("of-agent.md", "clay", links=points("[[seen]]"), agents=("ada",), **seen),
         )
         group = Scope(audience="group", agents=("moss",))
-        assert index.references(["seen.md", "hidden.md"], group) == {"seen.md": 1}
-        assert index.references(["seen.md"]) == {"seen.md": 3}
-        assert index.neighbours(["seen.md"], group) == [
+        assert index.links.count_references(["seen.md", "hidden.md"], group) == {"seen.md": 1}
+        assert index.links.count_references(["seen.md"]) == {"seen.md": 3}
+        assert index.links.neighbours(["seen.md"], group) == [
             Neighbour("seen.md", "other.md", False),
             Neighbour("seen.md", "other.md", True),
         ]
-        assert index.called("hidden", group) == []
+        assert index.links.resolve("hidden", group) == []
         assert index.notes(group) == ["other.md", "seen.md"]
-        assert index.links(group) == [
+        assert index.links.list(group) == [
             Link("other.md", 1, "[[seen]]", ("seen.md",)),
             Link("seen.md", 1, "[[hidden]]", ()),
             Link("seen.md", 1, "other.md", ("other.md",)),
@@ -1100,8 +1107,8 @@ class IndexContract:
             note("b.md", "clay", day="2026-02-01"),
         )
         narrow = Scope(categories=("reference",), since=date(2026, 1, 15), without=("a.md",))
-        assert index.references(["b.md"], narrow) == {"b.md": 1}
-        assert index.neighbours(["b.md"], narrow) == []
+        assert index.links.count_references(["b.md"], narrow) == {"b.md": 1}
+        assert index.links.neighbours(["b.md"], narrow) == []
 
     def test_the_first_chunks_of_files_are_given_in_their_order(self, index: Index) -> None:
         put(index, note("a.md", "one", "two", "three"), note("b.md", "four"))
@@ -1115,27 +1122,27 @@ class IndexContract:
     def test_facts_count_files_chunks_and_vectors(self, index: Index) -> None:
         put(index, note("a.md", "clay", "12345"), note("b.md"))
         embed(index, {"clay": vector(*range(8)), "12345": None})
-        facts = index.facts()
+        facts = index.stats()
         assert facts[:3] == (2, 2, 1)
         assert facts.embedder == "by hand"
 
     def test_the_generation_grows_with_every_change(self, index: Index) -> None:
-        seen = [index.facts().generation]
+        seen = [index.stats().generation]
         put(index, note("a.md", "clay"))
-        seen.append(index.facts().generation)
+        seen.append(index.stats().generation)
         put(index, note("a.md", "clay"))
-        seen.append(index.facts().generation)
-        index.use_embedder("one")
-        seen.append(index.facts().generation)
-        index.keep({digest: vector(*range(8)) for digest, _ in index.unembedded(10)})
-        seen.append(index.facts().generation)
+        seen.append(index.stats().generation)
+        index.vectors.use_embedder("one")
+        seen.append(index.stats().generation)
+        index.vectors.store({digest: vector(*range(8)) for digest, _ in index.vectors.list_unembedded(10)})
+        seen.append(index.stats().generation)
         put(index, gone=["a.md"])
-        seen.append(index.facts().generation)
+        seen.append(index.stats().generation)
         assert seen == sorted(set(seen))
         by_words(index, "clay")
-        index.nearest(vector(*range(8)), EVERYTHING, 10)
+        index.vectors.nearest(vector(*range(8)), EVERYTHING, 10)
         index.names()
-        assert index.facts().generation == seen[-1]
+        assert index.stats().generation == seen[-1]
 
     # ------------------------------------------------------------ where terms stand
 
@@ -1158,12 +1165,12 @@ class IndexContract:
     def test_terms_are_shown_where_they_stand(
         self, index: Index, terms: list[str], text: str, expected: list[tuple[str, str]]
     ) -> None:
-        found = index.matched(terms, text)
+        found = index.words.matches(terms, text)
         assert [(text[start:end], term) for start, end, term in found] == expected
 
     def test_a_name_with_a_symbol_is_shown_with_it(self, index: Index) -> None:
         text = "We use C++ here"
-        ((start, end, term),) = index.matched(["cplusplus"], text)
+        ((start, end, term),) = index.words.matches(["cplusplus"], text)
         assert (text[start:end], term) == ("C++", "cplusplus")
 
     @many
@@ -1172,7 +1179,7 @@ class IndexContract:
         self, index: Index, terms: list[str], text: str
     ) -> None:
         end = 0
-        for first, last, term in index.matched(terms, text):
+        for first, last, term in index.words.matches(terms, text):
             assert end <= first < last <= len(text)
             assert term in terms
             end = last
@@ -1297,7 +1304,7 @@ class IndexContract:
         self._filled(index, note("knowledge/people/ana.md", "clay", title="Ana", category="person"))
         for _ in range(2):
             assert self._both(index, nothing) == []
-            assert index.frequency("clay", nothing) == 0.0
+            assert index.words.frequency("clay", nothing) == 0.0
             assert index.names(nothing) == ()
 
     def test_scopes_may_come_and_come_again(self, index: Index) -> None:
@@ -1323,10 +1330,10 @@ class IndexContract:
             put(writer, note("open.md", "clay", audience="anyone"), gone=[f"secret{number - 1}.md"])
             embed(writer, {"clay": vector(*range(8))})
             assert self._both(index, scope) == ["open.md"]
-            assert index.frequency("clay", scope) == 1.0
+            assert index.words.frequency("clay", scope) == 1.0
             put(writer, note(f"secret{number}.md", "clay"), gone=["open.md"])
             assert self._both(index, scope) == []
-            assert index.frequency("clay", scope) == 0.0
+            assert index.words.frequency("clay", scope) == 0.0
             with index.unmoving():
                 assert self._both(index, scope) == []
 
@@ -1375,7 +1382,7 @@ class IndexContract:
             assert set(words) == set(near) == expected
             if scope.audience != "owner":
                 ash = set(by_words(index, "ash", scope=scope, limit=1000))
-                assert index.frequency("ash", scope) == (len(ash) / len(expected) if expected else 0.0)
+                assert index.words.frequency("ash", scope) == (len(ash) / len(expected) if expected else 0.0)
             assert by_words(index, "clay", scope=scope, limit=limit) == words[:limit]
             assert by_vector(index, north, scope, limit=limit) == near[:limit]
         index.close()
@@ -1385,19 +1392,19 @@ class IndexContract:
     @pytest.mark.parametrize("evil", EVIL, ids=lambda text: ascii(text[:20]))
     def test_any_text_may_be_looked_for(self, index: Index, evil: str) -> None:
         put(index, note("a.md", "wet clay"))
-        index.lexical([evil], EVERYTHING, 10)
-        index.frequency(evil)
-        index.matched([evil], "wet clay")
+        index.words.search([evil], EVERYTHING, 10)
+        index.words.frequency(evil)
+        index.words.matches([evil], "wet clay")
         by_question(index, evil)
         assert by_words(index, evil, "wet")[:1] == [("a.md", 0)]
         for scope in (
             Scope(under=evil), Scope(agents=(evil,)), Scope(audience="group", conversation=evil),
         ):  # fmt: skip
-            index.lexical(["wet"], scope, 10)
-            index.frequency(evil, scope)
+            index.words.search(["wet"], scope, 10)
+            index.words.frequency(evil, scope)
             index.names(scope)
-        index.use_embedder(evil if evil.isprintable() else "x")
-        assert index.facts()[:2] == (1, 1)
+        index.vectors.use_embedder(evil if evil.isprintable() else "x")
+        assert index.stats()[:2] == (1, 1)
 
     def test_very_many_terms_may_be_looked_for(self, index: Index) -> None:
         put(index, note("a.md", "clay"))
@@ -1408,12 +1415,12 @@ class IndexContract:
         chunk = Chunk(f"{evil} kiln", 1, 2, (evil,), evil, evil, 1, (0, 1))
         one = document("a.md", [chunk], title=evil, tags=(evil,), agents=(evil,), conversation=evil, day=evil)
         put(index, one)
-        (found,) = index.lexical(["kiln"], EVERYTHING, 10)
+        (found,) = index.words.search(["kiln"], EVERYTHING, 10)
         stored = index.stored([found.id])[found.id]
         assert stored.chunk.text == whole(f"{evil} kiln")
         assert stored.chunk.section == (whole(evil),)
         assert (stored.chunk.speaker, stored.title) == (whole(evil), whole(evil))
-        assert index.lexical(["kiln"], Scope(agents=(evil,)), 10) == [found]
+        assert index.words.search(["kiln"], Scope(agents=(evil,)), 10) == [found]
         embed(index, {"kiln": vector(*range(8))})
         assert by_vector(index, vector(*range(8))) == [("a.md", 0)]
 
@@ -1459,10 +1466,10 @@ class IndexContract:
         index = make_index(f"hostile {next(_numbers)}")
         put(index, *documents)
         assert set(index.stamps()) == {one.path for one in documents}
-        index.use_embedder("by hand")
-        index.keep({digest: vector(*range(8)) for digest, _ in index.unembedded(100)})
-        near = index.nearest(vector(*range(8)), EVERYTHING, 100)
-        assert len(near) == index.facts().chunks
+        index.vectors.use_embedder("by hand")
+        index.vectors.store({digest: vector(*range(8)) for digest, _ in index.vectors.list_unembedded(100)})
+        near = index.vectors.nearest(vector(*range(8)), EVERYTHING, 100)
+        assert len(near) == index.stats().chunks
         stored = index.stored([one.id for one in near])
         index.windows(stored)
         around = index.around([(one.path, one.chunk.first_line) for one in stored.values()], 1, 1)
@@ -1470,14 +1477,16 @@ class IndexContract:
             assert one in around[one.path, one.chunk.first_line]
         texts = sorted(whole(chunk.text) for one in documents for chunk in one.chunks)
         assert sorted(one.chunk.text for one in stored.values()) == texts
-        index.lexical(terms, EVERYTHING, 10)
+        index.words.search(terms, EVERYTHING, 10)
         index.names()
         for term in terms:
-            assert 0 <= index.frequency(term) <= 1
-            index.lexical([term], Scope(under=term, conversation=term, agents=(term,), audience="group"), 10)
+            assert 0 <= index.words.frequency(term) <= 1
+            index.words.search(
+                [term], Scope(under=term, conversation=term, agents=(term,), audience="group"), 10
+            )
             by_question(index, term)
         put(index, gone=[one.path for one in documents])
-        assert index.facts()[:3] == (0, 0, 0)
+        assert index.stats()[:3] == (0, 0, 0)
         index.close()
 
 

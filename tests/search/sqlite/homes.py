@@ -10,10 +10,10 @@ from pathlib import Path
 from tacit import app
 from tacit.home.layout import Home
 from tacit.search.model import Found
-from tacit.search.models import SearchModels
-from tacit.search.open_index import open_index, open_memory_index
 from tacit.search.searcher import Searcher
+from tacit.search.sqlite.index import open_index, open_memory_index
 from tacit.search.updater import embed_chunks, update_index
+from tests.search.fakes import parts
 from tests.search.sqlite.inside import inside, left_behind
 from tests.search.sqlite.samples import Hashing
 
@@ -51,7 +51,7 @@ def write(file: Path, text: str, at: int = LONG_AGO) -> None:
 
 
 def searcher(home: Home) -> Searcher:
-    return Searcher(home, SearchModels(Hashing))
+    return Searcher(home, parts(Hashing))
 
 
 def question(name: str) -> str:
@@ -83,8 +83,8 @@ def require_whole(home: Home) -> None:
         require_right(home, found, NAMES[3])
         assert found.channels == ("lexical", "vector")
         assert found.degraded == ()
-        listed = one._list_files()
-        tree = one._tree
+        listed = one._files.list()
+        tree = one._files.tree
     finally:
         one.close()
     kept, fresh = open_index(home.private / "memory.db"), open_memory_index()

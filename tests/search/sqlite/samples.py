@@ -73,7 +73,7 @@ def places(index: Index, found: Sequence[Scored]) -> list[Place]:
 
 
 def by_words(index: Index, *terms: str, scope: Scope = EVERYTHING, limit: int = 100) -> list[Place]:
-    return places(index, index.lexical(terms, scope, limit))
+    return places(index, index.words.search(terms, scope, limit))
 
 
 def by_question(index: Index, question: str) -> list[Place]:
@@ -81,7 +81,7 @@ def by_question(index: Index, question: str) -> list[Place]:
 
 
 def by_vector(index: Index, asked: bytes, scope: Scope = EVERYTHING, limit: int = 100) -> list[Place]:
-    return places(index, index.nearest(asked, scope, limit))
+    return places(index, index.vectors.nearest(asked, scope, limit))
 
 
 # Vectors
@@ -93,9 +93,9 @@ def vector(*values: int) -> bytes:
 
 def embed(index: Index, given: Mapping[str, bytes | None], name: str = "by hand") -> list[str]:
     """Vectors for all texts that wait, by what the text holds. Returns the texts."""
-    index.use_embedder(name)
-    waiting = index.unembedded(10_000)
-    index.keep({digest: _held(text, given) for digest, text in waiting})
+    index.vectors.use_embedder(name)
+    waiting = index.vectors.list_unembedded(10_000)
+    index.vectors.store({digest: _held(text, given) for digest, text in waiting})
     return [text for _, text in waiting]
 
 

@@ -18,8 +18,8 @@ import apsw
 import pytest
 
 from tacit.home.layout import Home
-from tacit.search.sqlite import index
-from tacit.search.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
+from tacit.search.sqlite import connection
+from tacit.search.sqlite.connection import APPLICATION_ID, SCHEMA_VERSION
 from tests.conftest import plain_user
 from tests.search.sqlite.homes import (
     NAMES,
@@ -361,12 +361,12 @@ def test_an_older_copy_may_be_put_in_its_place_while_it_is_open(indexed: Indexed
 _CHILD = """
 import json, os, resource, signal, sys
 from pathlib import Path
-from tacit.search.models import SearchModels
+from tests.search.fakes import parts
 from tacit.search.searcher import Searcher
 from tacit.home.layout import Home
 from tests.search.sqlite.samples import Hashing
 home, asked, before = Home(Path(sys.argv[1])), sys.argv[2], sys.argv[3]
-one = Searcher(home, SearchModels(lambda: Hashing()))
+one = Searcher(home, parts(lambda: Hashing()))
 if before:
     exec(before)
 found = one.find(asked)
@@ -483,7 +483,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
 
 def test_somebody_who_never_lets_go_of_it(indexed: Indexed, monkeypatch: pytest.MonkeyPatch) -> None:
     home, file, _ = indexed
-    monkeypatch.setattr(index, "_LOCK_TIMEOUT_MS", 20)
+    monkeypatch.setattr(connection, "_LOCK_TIMEOUT_MS", 20)
     one = searcher(home)
     one.find(question(NAMES[0]))
     holder = apsw.Connection(str(file))

@@ -14,12 +14,11 @@ import apsw
 import pytest
 
 from tacit.home.listing import Stamp
-from tacit.search.calibration import Calibration
 from tacit.search.hybrid import Engine, find
 from tacit.search.model import EVERYTHING, Scope, Scored
-from tacit.search.open_index import open_index, open_memory_index
-from tacit.search.sqlite import index as sqlite
-from tacit.search.sqlite.index import SqliteIndex
+from tacit.search.scoring import Calibration
+from tacit.search.sqlite import queries
+from tacit.search.sqlite.index import SqliteIndex, open_index, open_memory_index
 from tacit.search.updater import embed_chunks, update_index
 from tests.search.sqlite.inside import inside, left_behind, rows, where_of
 from tests.search.sqlite.samples import Hashing, Place
@@ -132,18 +131,18 @@ def answers(index: SqliteIndex, embedder: Hashing) -> dict[Any, Any]:
     def placed(found: list[Scored]) -> list[tuple[Place, float]]:
         return [(where[one.id], one.score) for one in found]
 
-    told: dict[Any, Any] = {"names": index.names(), "facts": index.facts()._replace(generation=0)}
-    told["background"] = index.background()
+    told: dict[Any, Any] = {"names": index.names(), "facts": index.stats()._replace(generation=0)}
+    told["background"] = index.vectors.sample_cosines()
     for word in (*WORDS, "night jar", "fired clay"):
-        told["frequency", word] = index.frequency(word)
+        told["frequency", word] = index.words.frequency(word)
     for at, scope in enumerate(SCOPES):
         for limit in (1, 5, 30, 1000):
             for terms in (*((word,) for word in WORDS), ("kiln", "night jar", "ana"), ("the", "and", "on")):
-                told["words", at, limit, terms] = placed(index.lexical(terms, scope, limit))
+                told["words", at, limit, terms] = placed(index.words.search(terms, scope, limit))
             for asked in ("clay and ash", "night", "firing the kiln on Tuesday"):
                 sought = embedder.query(asked)
                 assert sought is not None
-                told["near", at, limit, asked] = placed(index.nearest(sought, scope, limit))
+                told["near", at, limit, asked] = placed(index.vectors.nearest(sought, scope, limit))
     return told
 
 
@@ -158,13 +157,13 @@ def test_a_grown_index_is_the_same_as_a_fresh_one(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if seed % 2:
-        monkeypatch.setattr(sqlite, "MIN_RESCORED", 12)  # as if there were very many chunks
+        monkeypatch.setattr(queries, "MIN_RESCORED", 12)  # as if there were very many chunks
     home = Home(random.Random(seed))
     embedder = Hashing()
     grown = open_index(tmp_path / "memory.db")
     grow(grown, home, embedder, steps=30)
     fresh = built(home, embedder)
-    assert fresh.facts().chunks > 40
+    assert fresh.stats().chunks > 40
     expected = inside(fresh)
     for name, found in inside(grown).items():
         assert found == expected[name], name
@@ -180,7 +179,7 @@ def test_a_grown_index_passes_the_checks_of_the_database(tmp_path: Path) -> None
     home = Home(random.Random(99))
     grown = open_index(tmp_path / "memory.db")
     grow(grown, home, Hashing(), steps=40)
-    grown._db.execute("INSERT INTO knowledge_fts(knowledge_fts) VALUES('integrity-check')")
+    grown._db.handle.execute("INSERT INTO knowledge_fts(knowledge_fts) VALUES('integrity-check')")
     assert list(rows(grown, "PRAGMA integrity_check")) == [("ok",)]
     grown.close()
 
@@ -205,9 +204,9 @@ def test_the_search_for_what_lacks_a_vector_is_not_repeated(tmp_path: Path) -> N
     update_index(index, home.stamps, home.read)
     embed_chunks(index, Hashing())
     looked: list[str] = []
-    index._db.trace_v2(apsw.SQLITE_TRACE_STMT, lambda event: looked.append(event["sql"]))
-    assert index.unembedded(10) == []
-    index._db.trace_v2(0)
+    index._db.handle.trace_v2(apsw.SQLITE_TRACE_STMT, lambda event: looked.append(event["sql"]))
+    assert index.vectors.list_unembedded(10) == []
+    index._db.handle.trace_v2(0)
     assert looked
     assert not [sql for sql in looked if "digest" in sql]
     index.close()

@@ -18,8 +18,8 @@ import pytest
 from tacit.deadline import IS_ANSWERED
 from tacit.search.index import MAX_NEIGHBOURS, IndexBroken, IndexTimeout
 from tacit.search.model import EVERYTHING, Scope
-from tacit.search.open_index import open_index, open_memory_index, quarantine_index
-from tacit.search.sqlite.index import SqliteIndex
+from tacit.search.sqlite.connection import StateCache
+from tacit.search.sqlite.index import SqliteIndex, open_index, open_memory_index, quarantine_index
 from tests.conftest import plain_user
 from tests.search.sqlite.contract import IndexContract, Interrupted, MakeIndex
 from tests.search.sqlite.samples import STAMP, by_words, document, note, put
@@ -150,16 +150,16 @@ def _gatherings(index: SqliteIndex, ask: Callable[[], object]) -> int:
         said.append(sql)
         return True
 
-    index._db.exec_trace = trace
+    index._db.handle.exec_trace = trace
     ask()
-    index._db.exec_trace = None
+    index._db.handle.exec_trace = None
     return sum("m.audience <=" in sql for sql in said)
 
 
 def _ask(index: SqliteIndex, scope: Scope = ANYONE) -> None:
-    index.lexical(["clay"], scope, 10)
-    index.nearest(bytes(range(8)), scope, 10)
-    index.frequency("clay", scope)
+    index.words.search(["clay"], scope, 10)
+    index.vectors.nearest(bytes(range(8)), scope, 10)
+    index.words.frequency("clay", scope)
     index.names(scope)
 
 
@@ -189,8 +189,8 @@ def test_a_scope_that_is_asked_for_again_and_again_stays_remembered(index: Sqlit
 def test_a_scope_that_makes_no_sense_is_no_broken_index(index: SqliteIndex, wrong: dict[str, object]) -> None:
     scope = Scope(**wrong)  # type: ignore[arg-type]
     questions: list[Callable[[], object]] = [
-        lambda: index.lexical(["clay"], scope, 5),
-        lambda: index.nearest(bytes(8), scope, 5),
+        lambda: index.words.search(["clay"], scope, 5),
+        lambda: index.vectors.nearest(bytes(8), scope, 5),
         lambda: index.names(scope),
     ]
     for ask in questions:
@@ -201,7 +201,7 @@ def test_a_scope_that_makes_no_sense_is_no_broken_index(index: SqliteIndex, wron
 def test_few_scopes_are_remembered(index: SqliteIndex) -> None:
     for number in range(20):
         _ask(index, replace(ANYONE, under=f"{number}/"))
-        assert len(index._masks) <= 4
+        assert len(index._db.cache.masks) <= 4
     assert _gatherings(index, lambda: _ask(index, replace(ANYONE, under="19/"))) == 0
     assert _gatherings(index, lambda: _ask(index, replace(ANYONE, under="0/"))) == 1
 
@@ -211,19 +211,19 @@ def test_a_question_between_two_statements_of_a_change_sees_what_is_there(index:
     with pytest.raises(Interrupted):
         _write_and_fail(index)
     assert by_words(index, "clay", scope=ANYONE) == [("open.md", 0)]
-    assert index.frequency("clay", ANYONE) == 1.0
+    assert index.words.frequency("clay", ANYONE) == 1.0
 
 
 def _write_and_fail(index: SqliteIndex) -> None:
     """Numbers go over to other files, which others may see."""
     secret, new = note("secret.md", "clay", "clay"), note("new.md", "clay", "ash", audience="anyone")
-    with index._write_transaction():
+    with index._db.write():
         index._remove(["open.md", "secret.md"])
         assert by_words(index, "clay", scope=ANYONE) == []
         index._insert([(secret, STAMP), (new, STAMP)])
         assert by_words(index, "clay", scope=ANYONE) == [("new.md", 0)]
         with index.unmoving():
-            assert index.frequency("clay", ANYONE) == 0.5
+            assert index.words.frequency("clay", ANYONE) == 0.5
         raise Interrupted
 
 
@@ -239,10 +239,10 @@ def test_nothing_changes_between_who_may_see_what_and_the_search(tmp_path: Path)
             put(other, note("secret.md", "ash"), gone=["open.md"])  # under the same number
         return True
 
-    index._db.exec_trace = change
-    assert index.lexical(["ash"], ANYONE, 10) == []
+    index._db.handle.exec_trace = change
+    assert index.words.search(["ash"], ANYONE, 10) == []
     assert changes
-    assert index.lexical(["ash"], ANYONE, 10) == []
+    assert index.words.search(["ash"], ANYONE, 10) == []
     assert by_words(index, "ash") == [("secret.md", 0)]
     index.close()
     other.close()
@@ -251,9 +251,9 @@ def test_nothing_changes_between_who_may_see_what_and_the_search(tmp_path: Path)
 def _steps(index: SqliteIndex, ask: Callable[[], object]) -> int:
     """How many hundreds of steps SQLite takes for an answer."""
     taken = count()
-    index._db.set_progress_handler(lambda: next(taken) < 0, 100)
+    index._db.handle.set_progress_handler(lambda: next(taken) < 0, 100)
     ask()
-    index._db.set_progress_handler(None)
+    index._db.handle.set_progress_handler(None)
     return next(taken)
 
 
@@ -294,17 +294,17 @@ def test_a_question_is_given_up_when_its_time_is_over_and_the_index_goes_on() ->
     for over in (time.monotonic() - 1, None):
         answered = IS_ANSWERED.set(lambda over=over: over is None)  # type: ignore[misc]
         with index.until(over), pytest.raises(IndexTimeout):
-            index.lexical(["clay"], ANYONE, 10)
+            index.words.search(["clay"], ANYONE, 10)
         IS_ANSWERED.reset(answered)
     with index.until(time.monotonic() + 600):
-        assert len(index.lexical(["clay"], EVERYTHING, 10)) == 10
+        assert len(index.words.search(["clay"], EVERYTHING, 10)) == 10
     index.close()
 
 
 def test_what_is_written_is_given_up_as_a_whole(index: SqliteIndex) -> None:
     before = index.stamps()
     many = [note(f"{number:04}.md", *["clay and slip"] * 20) for number in range(200)]
-    index._db.set_progress_handler(index._time_limit.is_over, 50)
+    index._db.handle.set_progress_handler(index._db.time_limit.is_over, 50)
     with index.until(time.monotonic() - 1), pytest.raises(IndexTimeout):
         put(index, *many)
     assert index.stamps() == before
@@ -318,13 +318,13 @@ def test_a_question_that_is_broken_off_leaves_nothing_half_read() -> None:
     put(index, *open_ones, note("secret.md", "clay"))
     broken_off = 0
     for steps in range(1, 3_000, 37):
-        index._clear_caches()
-        index._db.set_progress_handler(lambda: True, steps)
+        index._db.cache = StateCache()
+        index._db.handle.set_progress_handler(lambda: True, steps)
         try:
-            index.lexical(["clay"], ANYONE, 100)
+            index.words.search(["clay"], ANYONE, 100)
         except IndexTimeout:  # and not broken: it would be set aside
             broken_off += 1
-        index._db.set_progress_handler(None)
+        index._db.handle.set_progress_handler(None)
         assert by_words(index, "clay", scope=ANYONE) == [(one.path, 0) for one in open_ones]
     index.close()
     assert broken_off > 10
@@ -334,7 +334,7 @@ def test_a_question_that_is_broken_off_leaves_nothing_half_read() -> None:
 def test_numbers_that_nobody_gave_are_found_out(index: SqliteIndex, number: int) -> None:
     index._db.execute("UPDATE passages SET id = ? WHERE id = 1", (number,))
     with pytest.raises(IndexBroken):
-        index.lexical(["clay"], ANYONE, 10)
+        index.words.search(["clay"], ANYONE, 10)
 
 
 def test_numbers_below_zero_are_hidden(index: SqliteIndex) -> None:
@@ -344,7 +344,7 @@ def test_numbers_below_zero_are_hidden(index: SqliteIndex) -> None:
         index._db.execute("INSERT INTO knowledge_vec VALUES(?, 1, x'00')", (-number,))
     index._db.execute("INSERT INTO embedded VALUES(1, x'00', ?)", (bytes(range(8)),))
     assert by_words(index, "clay", scope=ANYONE) == [("open.md", 0)]
-    assert index.nearest(bytes(range(8)), ANYONE, 10) == []
+    assert index.vectors.nearest(bytes(range(8)), ANYONE, 10) == []
 
 
 def test_a_scope_hides_as_much_where_nothing_may_be_written(tmp_path: Path) -> None:
@@ -357,7 +357,7 @@ def test_a_scope_hides_as_much_where_nothing_may_be_written(tmp_path: Path) -> N
     code = """
 import sys
 from pathlib import Path
-from tacit.search.open_index import open_index
+from tacit.search.sqlite.index import open_index
 from tests.search.sqlite.test_index import ANYONE, by_words
 index = open_index(Path(sys.argv[1]))
 print(index.writable, [by_words(index, "clay", scope=ANYONE) for _ in range(2)])

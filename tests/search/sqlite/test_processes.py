@@ -16,7 +16,7 @@ import pytest
 
 from tacit.home.layout import Home
 from tacit.search.model import Found
-from tacit.search.open_index import open_index, quarantine_index
+from tacit.search.sqlite.index import open_index, quarantine_index
 from tests.search.sqlite.homes import (
     NAMES,
     make_home,
@@ -150,14 +150,14 @@ def test_an_answer_comes_from_the_index_that_was_brought_up_to_date(home: Home) 
     """Another process begins to build it anew in the middle of a question."""
     one = searcher(home)
     one.update()
-    embed = one._embed
+    embed = one._index.embed
 
     def meanwhile(until: float | None) -> int:
         quarantine_index(one.file)
         open_index(one.file).close()
         return embed(until)
 
-    one._embed = meanwhile  # type: ignore[method-assign, assignment]
+    one._index.embed = meanwhile  # type: ignore[method-assign, assignment]
     found = one.find(question(NAMES[0]))
     one.close()
     require_right(home, found, NAMES[0])
@@ -166,7 +166,7 @@ def test_an_answer_comes_from_the_index_that_was_brought_up_to_date(home: Home) 
 def test_nothing_is_lost_when_several_make_the_same_index(tmp_path: Path) -> None:
     code = """
 import multiprocessing
-from tacit.search.open_index import open_index
+from tacit.search.sqlite.index import open_index
 
 def make(name, together):
     try:
