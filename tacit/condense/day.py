@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 
 from tacit.errors import StoreError
 from tacit.learn import model_answers
-from tacit.learn.extractors.lines import spoken_turns, strip_quoted
+from tacit.learn.extractors.extractor import spoken_turns, strip_quotes
 from tacit.learn.model import Change, ChangeKind, Source
 from tacit.learn.note_changes import apply_changes
-from tacit.learn.window_extract import find_statements
+from tacit.learn.patterns import find_statements
 from tacit.llm.chat import ChatError
 from tacit.llm.structured import Ask
 from tacit.markdown import comment, notes
@@ -110,7 +110,7 @@ def daily_summary(
         turn
         for heard in new
         for turn in (
-            _Turn(heard, replace(utterance, text=strip_quoted(utterance.text)))
+            _Turn(heard, replace(utterance, text=strip_quotes(utterance.text)))
             for utterance in spoken_turns(heard)
         )
         if turn.source not in cited_anywhere

@@ -103,12 +103,16 @@ class MemoryCondenser:
         now = self._clock.local_now()
         assert now.tzinfo is not None
         schedule = self._config.lifecycle.condensation_schedule
-        return calendar.find_due(schedule, now.tzinfo, now, self._last_activity(), self._runs.condensed())
+        return calendar.find_due(
+            schedule, now.tzinfo, now, self._last_activity(), self._runs.list_condense_times()
+        )
 
     def is_prune_due(self) -> bool:
         now = self._clock.local_now()
         assert now.tzinfo is not None
-        return calendar.is_due(self._config.lifecycle.pruning_schedule, now.tzinfo, self._runs.pruned(), now)
+        return calendar.is_due(
+            self._config.lifecycle.pruning_schedule, now.tzinfo, self._runs.find_last_prune(), now
+        )
 
     def condense(
         self,
@@ -156,7 +160,7 @@ class MemoryCondenser:
     def _last_activity(self) -> dict[str, datetime]:
         """The days with conversations, each with the time of the last one."""
         latest: dict[str, datetime] = {}
-        condensed, seen = self._runs.condensed(), self._runs.summed_up()
+        condensed, seen = self._runs.list_condense_times(), self._runs.list_condensed_sources()
         for path, _ in walk(str(self._home.root), CONVERSATIONS):
             day = "-".join(path.split("/")[2:5])
             summarised = seen.get(f"day {day}")
@@ -209,7 +213,7 @@ class MemoryCondenser:
     def _plan_input(self, *, wants_uses: bool) -> PlanInput:
         tree = NoteTree(self._home.root)
         paths = [path for path in tree.files(*_NOTE_FOLDERS) if path.endswith(".md")]
-        rolled = self._runs.summed_up()
+        rolled = self._runs.list_condensed_sources()
         if not wants_uses:
             return PlanInput(_make_reader(self._home), paths, rolled=rolled)
         texts = {}

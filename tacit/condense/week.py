@@ -20,7 +20,7 @@ from tacit.condense.rewrite_checks import MIN_KEPT_SHARE, validate_rewrite
 from tacit.home.layout import MEMORY
 from tacit.learn import model_answers
 from tacit.learn.model import Change, ChangeKind, Rewrite, Source
-from tacit.learn.window_extract import find_statements
+from tacit.learn.patterns import find_statements
 from tacit.llm.chat import ChatError
 from tacit.llm.structured import Ask
 from tacit.markdown import comment, notes

@@ -12,7 +12,7 @@ from tacit.context.situation import Situation
 from tacit.context.stage import StepResult
 from tacit.context.state import CompilerState
 from tacit.learn import window_proposals
-from tacit.learn.window_extract import extract
+from tacit.learn.window_proposals import extract
 from tacit.transcripts.attribution import Utterance
 
 

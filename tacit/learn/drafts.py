@@ -67,9 +67,9 @@ class DraftMaker:
 
     def _review_reason(self, change: Change) -> str:
         reasons = {
-            "other": "said by somebody who is not the owner",
-            "tool": "said after a tool had told it, and tools are no owners",
-            "web": "said after reading what strangers write",
+            "other": "said by a person who is not the owner",
+            "tool": "the agent said it after a tool returned it",
+            "web": "the agent said it after reading what strangers wrote",
         }
         if change.trust in reasons:
             return reasons[change.trust]

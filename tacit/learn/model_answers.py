@@ -3,8 +3,8 @@
 A model sees numbered lines and answers with items that name numbers, never with a file. An item is valid if
 it is one plain line, names lines that were shown, and says nothing beyond them: no number that they do not
 have, and enough of their words. The author of a line may manipulate the model, so words of others are never
-shown together with the owner's and the agent's, and an item has the lowest trust of the lines, whatever it
-claims. Lines are shown between delimiters that they cannot forge.
+shown together with the owner's and the agent's, and an item has the lowest trust of the lines, no
+matter what it claims. Lines are shown between delimiters that they cannot forge.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from tacit.markdown import comment, notes
 from tacit.markdown.comment import lowest
 from tacit.markdown.items import line_count
 from tacit.markdown.model import Note
-from tacit.markdown.note_page import NoteEntry, NoteLine, NotePage, find_contradicted
+from tacit.markdown.note_page import NoteEntry, NoteLine, NotePage, find_contradictions
 from tacit.review.entries import new_note
 from tacit.search.documents import audience_of
 from tacit.sessions.profiles import SessionProfiles
@@ -96,9 +96,9 @@ def add_changes(page: NotePage, changes: Iterable[Change], *, supersede: bool = 
     protected: list[tuple[str, Change]] = []
     for change in changes:
         line = format_line(change)
-        if page.has(line) or page.says(change.text) or page.held(change.text, change.day):
+        if page.has(line) or page.says(change.text) or page.superseded_before(change.text, change.day):
             continue
-        for earlier in _find_contradicted(page, change) if supersede else ():
+        for earlier in _find_contradictions(page, change) if supersede else ():
             if comment.is_generated(earlier.line) and _may_supersede(earlier, change):
                 page.replace(earlier, comment.mark_superseded(earlier.line, change.day))
                 superseded_lines.append(earlier.line)
@@ -109,10 +109,10 @@ def add_changes(page: NotePage, changes: Iterable[Change], *, supersede: bool = 
     return AddResult(tuple(added), tuple(superseded_lines), tuple(protected))
 
 
-def _find_contradicted(page: NotePage, change: Change) -> list[NoteEntry]:
+def _find_contradictions(page: NotePage, change: Change) -> list[NoteEntry]:
     if change.kind not in _CONTRADICTING_KINDS:
         return []
-    return find_contradicted(page.near(change.text), change.text, change.day, change.section)
+    return find_contradictions(page.near(change.text), change.text, change.day, change.section)
 
 
 def _may_supersede(earlier: NoteEntry, change: Change) -> bool:

@@ -12,13 +12,15 @@ grows linearly with the length of the sentence.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
+from tacit.text.sentences import is_informative, mask_quotes, shorten_sentence, split_sentences
 from tacit.text.words import is_unspaced
 
 StatementKind: TypeAlias = Literal["decision", "lesson", "event"]
+_MAX_TURN_CHARS = 20_000
 
 _PIECES = {
     "name": r"(?-i:(?!(?:Nobody|Who|Nothing|None|If|When|Once|Never|Neither|Should|What)\b)[A-Z][\w'’-]+)"
@@ -322,6 +324,24 @@ _AFTER: dict[StatementKind, str] = {
 了(?:之后|以后|再|就|的话|才)|完成后
 """,
 }
+
+
+def find_statements(text: str, *, by_agent: bool = False) -> tuple[tuple[StatementKind, str], ...]:
+    """The sentences of a message that state something, each with its kind."""
+    return _cached_statements(text[:_MAX_TURN_CHARS], by_agent)
+
+
+@lru_cache(maxsize=512)  # several extractors read a turn, and then the day's summary
+def _cached_statements(text: str, by_agent: bool) -> tuple[tuple[StatementKind, str], ...]:
+    return tuple(_iter_statements(text, by_agent))
+
+
+def _iter_statements(text: str, by_agent: bool) -> Iterator[tuple[StatementKind, str]]:
+    cues = find_cues(text, by_agent=by_agent)
+    for sentence in split_sentences(text) if cues else ():
+        kind = classify_sentence(mask_quotes(sentence), cues) if is_informative(sentence) else None
+        if kind:
+            yield kind, shorten_sentence(sentence)
 
 
 def find_cues(text: str, *, by_agent: bool = False) -> list[Cue]:

@@ -22,8 +22,7 @@ from typing import NamedTuple
 
 from tacit.home.categories import category_of
 from tacit.home.paths import name_key, path_problem, split_names
-from tacit.learn.extractors.extractor import Extractor
-from tacit.learn.extractors.lines import clean_line, spoken_turns, strip_quoted
+from tacit.learn.extractors.extractor import Extractor, clean_line, spoken_turns, strip_quotes
 from tacit.learn.model import Change, Known
 from tacit.llm.chat import ChatError, NotAsked
 from tacit.llm.structured import Ask, BadAnswer
@@ -66,7 +65,7 @@ class Extraction(NamedTuple):
 
 
 def learn(
-    heard: AttributedTranscript, known: Known, extractors: Sequence[Extractor], ask: Ask | None
+    conversation: AttributedTranscript, known: Known, extractors: Sequence[Extractor], ask: Ask | None
 ) -> Extraction:
     """Run these extractors on the conversation, with a model if there is an `ask`."""
     changes: list[Change] = []
@@ -78,7 +77,11 @@ def learn(
             failed[extractor.label] = stop_reason
             continue
         try:
-            lines = list(_by_model(heard, known, extractor, ask) if ask else extractor.by_rules(heard, known))
+            lines = list(
+                _by_model(conversation, known, extractor, ask)
+                if ask
+                else extractor.by_rules(conversation, known)
+            )
         except NotAsked as error:
             stop_reason = failed[extractor.label] = str(error)
             continue
@@ -92,7 +95,7 @@ def learn(
             )
             was_paid = was_paid or ask is not None
             continue
-        valid = [checked for change in lines for checked in _validate_change(change, heard, extractor)]
+        valid = [checked for change in lines for checked in _validate_change(change, conversation, extractor)]
         if len(valid) < len(lines):
             notes.append(
                 f"{extractor.label}: {len(lines) - len(valid)} of {len(lines)} lines cannot be written."
@@ -101,12 +104,16 @@ def learn(
     return Extraction(tuple(changes), tuple(notes), failed, bool(stop_reason), was_paid)
 
 
-def _validate_change(change: Change, heard: AttributedTranscript, extractor: Extractor) -> Iterator[Change]:
+def _validate_change(
+    change: Change, conversation: AttributedTranscript, extractor: Extractor
+) -> Iterator[Change]:
     """The change with its source, unless it must not be written. A user's own extractor may return anything,
     so a line must come from a turn of this conversation and is trusted no more than that turn."""
     text = clean_line(change.text)
     section = None if change.section is None else clean_line(change.section)
-    turn = next((candidate for candidate in heard.said if candidate.number == change.source.number), None)
+    turn = next(
+        (candidate for candidate in conversation.said if candidate.number == change.source.number), None
+    )
     if not text or len(text) > MAX_SENTENCE_CHARS or section == "" or not _is_safe(change.path):
         return
     if turn is None or not _DAY.fullmatch(change.day):
@@ -115,7 +122,9 @@ def _validate_change(change: Change, heard: AttributedTranscript, extractor: Ext
         change,
         text=text,
         section=section,
-        source=replace(change.source, transcript=heard.transcript, session_key=heard.session_key),
+        source=replace(
+            change.source, transcript=conversation.transcript, session_key=conversation.session_key
+        ),
         trust=lowest((change.trust, turn.trust)),
         extractor=extractor.label,
         also=(),
@@ -159,22 +168,24 @@ def _says_the_same(first: Change, second: Change) -> bool:
 class TurnPiece(NamedTuple):
     """The part of a turn that one question shows."""
 
-    said: Utterance
+    turn: Utterance
     text: str
 
 
-def _by_model(heard: AttributedTranscript, known: Known, extractor: Extractor, ask: Ask) -> Iterator[Change]:
-    for pieces in split_questions(heard):
-        turns = tuple(dict.fromkeys(piece.said for piece in pieces))
+def _by_model(
+    conversation: AttributedTranscript, known: Known, extractor: Extractor, ask: Ask
+) -> Iterator[Change]:
+    for pieces in split_questions(conversation):
+        turns = tuple(dict.fromkeys(piece.turn for piece in pieces))
         system, user = _build_prompt(pieces, known, extractor)
         for item in ask("extract", system, user, extractor.schema):
-            yield from extractor.by_model(item, heard, turns, known)
+            yield from extractor.by_model(item, conversation, turns, known)
 
 
-def split_questions(heard: AttributedTranscript) -> Iterator[list[TurnPiece]]:
+def split_questions(conversation: AttributedTranscript) -> Iterator[list[TurnPiece]]:
     """Split the turns into questions, in order; each has turns of one trust."""
     by_trust: dict[str, list[Utterance]] = {}
-    for turn in spoken_turns(heard):
+    for turn in spoken_turns(conversation):
         by_trust.setdefault(_trust_class(turn.trust), []).append(turn)
     for turns in by_trust.values():
         yield from _group_pieces(piece for turn in turns for piece in _split_turn(turn))
@@ -185,7 +196,7 @@ def _trust_class(trust: Trust) -> str:
 
 
 def _split_turn(turn: Utterance) -> Iterator[TurnPiece]:
-    text = strip_quoted(strip_invisible(turn.text)).strip()
+    text = strip_quotes(strip_invisible(turn.text)).strip()
     step = MAX_QUESTION_CHARS - _OVERLAP_CHARS
     for start in range(0, max(1, len(text) - _OVERLAP_CHARS), step):
         if text:
@@ -207,7 +218,7 @@ def _group_pieces(pieces: Iterable[TurnPiece]) -> Iterator[list[TurnPiece]]:
 
 def _build_prompt(pieces: Sequence[TurnPiece], known: Known, extractor: Extractor) -> tuple[str, str]:
     shown = "\n\n".join(
-        f"[{piece.said.number}] {piece.said.role}: {_safe_words(piece.text)}" for piece in pieces
+        f"[{piece.turn.number}] {piece.turn.role}: {_safe_words(piece.text)}" for piece in pieces
     )
     mark = choose_delimiter([shown])
     rules = _RULES.format(longest=MAX_SENTENCE_CHARS, mark=f"<!-- conversation {mark} -->").strip()

@@ -21,7 +21,7 @@ from tacit.clock import Clock
 from tacit.config import Config
 from tacit.errors import ChangedOnDisk, Locked, ReadOnly, StoreError, UnsafePath, UsageError
 from tacit.home import files
-from tacit.home.layout import Home
+from tacit.home.layout import MEMORY, Home
 from tacit.home.listing import is_listed
 from tacit.home.paths import is_identity, path_problem
 from tacit.learn import window_proposals
@@ -39,7 +39,6 @@ from tacit.transcripts import writer
 from tacit.transcripts.attribution import SpeakerRole
 from tacit.workspaces.note_store import NoteStore, read_note
 
-MEMORY = "knowledge/memory/MEMORY.md"
 SECTION = "Remembered"
 EXTRACTOR = "remember/1"
 MAX_LINE_CHARS = 1_000  # characters of a line
@@ -88,13 +87,13 @@ class RememberService:
         now = self._clock.now()
         path = self._resolve_path(to, now)
         if profile.rule.audience != "owner":
-            message = "It waits for the owner to look at it: this session is not the owner's."
+            message = "It waits for the owner's review: this session is not the owner's."
             return self._propose(
                 _make_change(sentence, path, profile, now, "other"), profile, _NOT_OWNERS_SESSION, message
             )
         request = None if by_owner else self._find_request(sentence, profile)
         if request is not None and not is_trusted(request.trust):
-            message = "It waits for the owner to look at it: what others wrote was read just before."
+            message = "It waits for the owner's review: the agent had just read what others wrote."
             target = private_note(path, self._read_note)
             change = _make_change(sentence, target, profile, now, request.trust, request.source)
             return self._propose(change, profile, _AFTER_READING_OTHERS, message)
@@ -128,12 +127,10 @@ class RememberService:
             raise _bad_place_error(to)
         if is_identity(path):
             raise _bad_place_error(
-                to, "it tells an agent who it is and what to do, and only people write that"
+                to, "it defines who an agent is and what it does, and only people may write that"
             )
         if not is_listed(path):
-            raise _bad_place_error(
-                to, "a copy of what a turn was given has that name, so nobody would find it there"
-            )
+            raise _bad_place_error(to, "copies of prompts have that name, and search leaves them out")
         if not exists and (problem := path_problem(path)):
             raise _bad_place_error(to, problem)
         return path
@@ -197,7 +194,7 @@ def _explain_owner_note(result: Remembered, wanted_path: str, *, by_owner: bool)
 
 def _refuse_if_read_only(is_set: bool | None, *, holds_slot: bool) -> None:
     if is_set:
-        todo = "Who owns this memory edits its notes by hand, or sets that to false."
+        todo = "The owner can edit the notes by hand, or set it to false."
         raise ReadOnly("memory.read_only in memory-config.yaml is true", todo)
     if is_set is None and holds_slot:
         todo = "Its owner can allow it in memory-config.yaml: memory: {read_only: false}"
@@ -207,18 +204,17 @@ def _refuse_if_read_only(is_set: bool | None, *, holds_slot: bool) -> None:
 def _clean_sentence(text: str) -> str:
     cleaned = " ".join(clean(remove_injected(text)).text.split())
     if not cleaned.replace(PRIVATE, "").replace(LEFT_OPEN, "").strip():
-        raise UsageError("There is nothing to remember: the text is empty, or all of it is private.")
+        raise UsageError("There is nothing to remember: the text is empty or all private.")
     if len(cleaned) > MAX_LINE_CHARS:
         raise UsageError(
-            f"A line has at most {MAX_LINE_CHARS} characters, and this one has {len(cleaned)}. "
-            "Say it shorter."
+            f"The line has {len(cleaned)} characters; the limit is {MAX_LINE_CHARS}. Shorten it."
         )
     return cleaned
 
 
 def _bad_place_error(to: str, why: str = "") -> UsageError:
     return UsageError(
-        f"{to[:80]!r} is no place to remember things{f': {why}' if why else ''}. {_PLACES_HINT}"
+        f"A line cannot be remembered in {to[:80]!r}{f': {why}' if why else ''}. {_PLACES_HINT}"
     )
 
 

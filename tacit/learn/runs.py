@@ -39,7 +39,7 @@ class RunLog:
         self._home, self._git = home, git
         self._record = JsonlLog(home.private, _FILE)
 
-    def learned(self) -> dict[str, LearnRun]:
+    def list_learn_runs(self) -> dict[str, LearnRun]:
         """By transcript path, all its runs combined."""
         by_transcript: dict[str, LearnRun] = {}
         for line in self._lines():
@@ -49,11 +49,11 @@ class RunLog:
                 by_transcript[run.transcript] = run._replace(extractors=tuple(dict.fromkeys(labels)))
         return by_transcript
 
-    def condensed(self) -> dict[str, datetime]:
+    def list_condense_times(self) -> dict[str, datetime]:
         """Periods (`day 2026-11-17`, `week 2026-W46`, `month 2026-10`), each with its last run."""
-        return dict(_parse_dated(line, "condensed") for line in self._lines() if "condensed" in line)
+        return dict(_parse_time_of(line, "condensed") for line in self._lines() if "condensed" in line)
 
-    def summed_up(self) -> dict[str, frozenset[str]]:
+    def list_condensed_sources(self) -> dict[str, frozenset[str]]:
         """The conversations that a day's summary has seen, and the lines that a week's rollup has seen.
         Periods known only from a commit are missing."""
         by_period: dict[str, frozenset[str]] = {}
@@ -63,9 +63,9 @@ class RunLog:
                 by_period[name] = by_period.get(name, frozenset()) | {str(item) for item in line["of"]}
         return by_period
 
-    def pruned(self) -> datetime | None:
+    def find_last_prune(self) -> datetime | None:
         """When pruning and archiving last ran."""
-        moments = [_parse_dated(line, "pruned")[1] for line in self._lines() if "pruned" in line]
+        moments = [_parse_time_of(line, "pruned")[1] for line in self._lines() if "pruned" in line]
         return max(moments, default=None)
 
     def finish(self, run: LearnRun, at: datetime) -> None:
@@ -135,7 +135,7 @@ def _content_key(line: Mapping[str, Any]) -> tuple[str, ...]:
     return (*run[:2], *run.extractors) if run is not None else (str(line.get("condensed", "")),)
 
 
-def _parse_dated(line: Mapping[str, Any], key: str) -> tuple[str, datetime]:
+def _parse_time_of(line: Mapping[str, Any], key: str) -> tuple[str, datetime]:
     try:
         moment = datetime.fromisoformat(str(line.get("at")))
     except ValueError:

@@ -6,7 +6,7 @@ What must stay true:
   come after the others, so that none is retried endlessly or holds up the rest;
 - a kill at any point followed by a restart gives the same notes as no kill;
 - concurrent edits are kept: lines are added to the note as it is at that moment;
-- words of strangers, and whatever a policy holds back, wait as drafts.
+- words of strangers, and changes that a policy holds back, wait as drafts.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class KnowledgeExtractor:
 
     def find_pending(self) -> list[PendingTranscript]:
         """Oldest first, because later lines may contradict earlier ones."""
-        done = self._runs.learned()
+        done = self._runs.list_learn_runs()
         names = tuple(dict.fromkeys(self._config.lifecycle.extractors))
         candidates = []
         for path in sorted(path for path, _ in walk(str(self._home.root), CONVERSATIONS)):
@@ -170,9 +170,9 @@ class KnowledgeExtractor:
         """Apply the changes that need no review, in one commit; the rest waits as drafts. Raises before
         writing anything if a note is in conflict."""
         with files.hold_lock(self._home.lock):
-            changes = list(redirect_changes(changes, self._profiles, self._read_if_allowed))
+            changes = list(redirect_changes(changes, self._profiles, self._try_read))
             for path in group_by_path(changes):
-                self._read_if_allowed(path)
+                self._try_read(path)
             automatic = [change for change in changes if policy_for_change(self._config, change) == "auto"]
             for_review = [change for change in changes if policy_for_change(self._config, change) != "auto"]
             if self._config.git.auto_commit:
@@ -202,7 +202,7 @@ class KnowledgeExtractor:
             commits=commits,
         )
 
-    def _read_if_allowed(self, path: str) -> bytes | None:
+    def _try_read(self, path: str) -> bytes | None:
         try:
             return read_note(self._home, path)
         except UnsafePath:  # locked or a link: its changes become a draft
@@ -291,12 +291,12 @@ class KnowledgeExtractor:
             if learned.stopped:
                 break
             try:
-                for change in list(redirect_changes(learned.changes, self._profiles, self._read_if_allowed)):
+                for change in list(redirect_changes(learned.changes, self._profiles, self._try_read)):
                     by_note.setdefault(change.path, []).append(change)
             except MergeConflict as error:
                 failed.append(str(error))
         for path, changes in by_note.items():
-            old = self._read_if_allowed(path)
+            old = self._try_read(path)
             outcome = apply_changes(None if old is None else notes.decode(old), path, changes)
             previews += [(change, policy_for_change(self._config, change)) for change in outcome.added]
         return LearnPreview(tuple(previews), tuple(sessions), tuple(dict.fromkeys(failed)))

@@ -2,14 +2,14 @@
 
     a user       owner if the caller says so, else other
     a tool       agent if it shows the agent's own work; web if it reads what strangers write; else tool
-    the agent    agent, unless its words may come from somebody else: then the trust of that source
+    the agent    agent, unless its words may come from another source: then that source's trust
 
 The words of an agent do not show where they come from, so the turns before them decide. What a tool or a
 stranger said taints everything the agent answers until a user speaks after it. Later turns are its own again,
 unless they repeat `_MIN_RUN_WORDS` tainted words in a row: an agent that read a page in the morning may quote
 it in the evening. A tool that shows the agent's own work does not taint the answer, but words repeated from a
-file that it read belong to that file, which anybody may have written. If the session is not the owner's, or
-nobody speaks in it, all its words are tainted.
+file that it read belong to that file, whose author is unknown. If the session is not the owner's, or no
+person speaks in it, all its words are tainted.
 
 Edited notes, attachments, system messages and what tacit injected are left out. The content is not judged
 here, and no file is read.
@@ -91,7 +91,7 @@ def attribute_turns(
     )
 
 
-def find_derived(
+def find_derivations(
     transcript: Transcript, origins: Collection[int], *, is_owner: IsOwner, trusted_tools: Collection[str]
 ) -> tuple[int, ...]:
     """The numbers of these records and of all turns that answer or repeat them."""
@@ -159,7 +159,7 @@ class _TaintedRuns:
         for run in _hash_runs(text):
             self.runs.setdefault(run, (trust, causes))
 
-    def find_repeated(self, text: str) -> Iterator[tuple[Trust, frozenset[int]]]:
+    def find_repeats(self, text: str) -> Iterator[tuple[Trust, frozenset[int]]]:
         return (self.runs[run] for run in _hash_runs(text) if run in self.runs) if self.runs else iter(())
 
 
@@ -172,7 +172,7 @@ def _trace_trust(
     agents: Trust = "agent",
 ) -> Iterator[tuple[Turn, Trust, frozenset[int]]]:
     """Each turn with words, its trust, and the records that its words may come from. `origins` count as such
-    records whoever said them."""
+    records, also if the owner said them."""
     answer, tainted = _AnswerState(), _TaintedRuns()
     for turn in turns:
         if not isinstance(turn, Message | ToolCall) or _is_from_system(turn):
@@ -203,7 +203,7 @@ def _direct_trust(turn: Message | ToolCall, is_owner: IsOwner, trusted_tools: Co
 
 
 def _agent_trust(turn: Message, answer: _AnswerState, tainted: _TaintedRuns) -> tuple[Trust, frozenset[int]]:
-    repeats = list(tainted.find_repeated(turn.text))
+    repeats = list(tainted.find_repeats(turn.text))
     trust = lowest(
         ("agent", answer.trust, *(cause_trust for cause_trust, _ in repeats if not is_trusted(cause_trust)))
     )

@@ -1,31 +1,104 @@
-"""Proposed changes that wait to become drafts: `.tacit/proposals`.
+"""Proposed changes from turns that leave the window, and where they wait: `.tacit/proposals`.
+
+`extract` needs no model and is shallow. It knows wordings (`patterns`), not meanings: a decision in other
+words is missed, and a joke in those words is taken. It takes sentences word for word, each with its speaker
+and time. The transcript still has everything for better extractors later.
 
 One file per set, named after its session and its id, so turns that leave a window twice give one proposal.
 Changes of a session that wait already are not stored again. A turn must not fail here: if a proposal cannot
-be stored, `offer` returns the reason and never raises, and the transcript still has every word.
+be stored, `offer` returns the reason and never raises.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from datetime import date, datetime
 from typing import NamedTuple
 
 from tacit.errors import StoreError
 from tacit.home.files import Tree, digest, hold_lock, is_temporary
-from tacit.home.layout import Home
+from tacit.home.layout import MEMORY, Home
 from tacit.home.paths import path_problem
+from tacit.learn.entities import NameIndex
 from tacit.learn.model import CHANGE_KINDS, Change, ChangeSet, Source
-from tacit.markdown.comment import TRUSTS
+from tacit.learn.patterns import StatementKind, find_statements
+from tacit.markdown.comment import TRUSTS, Trust
+from tacit.text.words import fold
+from tacit.transcripts.attribution import Utterance
 
+EXTRACTOR = "cues/1"
+LEFT_THE_WINDOW = "history left the window"
+MAX_CHANGES = 20  # changes in one set
+_MAX_TURN_CHARS = 20_000
+_MAX_TURNS = 200  # the newest; the transcript has the others
+_SECTIONS: dict[StatementKind, str] = {"decision": "Key Decisions", "lesson": "Lessons Learned"}
 MAX_FILES = 2_000
 MAX_TOTAL_BYTES = 16 * 2**20
 _MAX_BYTES = 2**20  # ours are smaller
 _LOCK_TIMEOUT_S = 0.25  # short, because a turn is waiting
 _FOLDER = "proposals"
+
+
+def extract(
+    turns: Sequence[Utterance],
+    *,
+    session_key: str,
+    session_id: str,
+    made_at: datetime,
+    day: date | None = None,
+    projects: Mapping[str, str] | None = None,
+    users: Trust = "other",
+    most: int = MAX_CHANGES,
+    reason: str = LEFT_THE_WINDOW,
+) -> ChangeSet | None:
+    """The changes worth keeping from `turns`; None if there are none.
+
+    `day` is for turns without a time: pass the day on which the session began, so that the same turns give
+    the same changes tomorrow. `projects` maps the names of projects to their slugs. `users` is the trust of
+    users in this session.
+    """
+    names = NameIndex(projects or {})
+    changes_by_key: dict[tuple[str, str], Change] = {}
+    for turn in turns[-_MAX_TURNS:]:
+        if turn.role not in ("user", "agent"):
+            continue
+        trust: Trust = "agent" if turn.role == "agent" else users
+        for kind, sentence in find_statements(turn.text, by_agent=turn.role == "agent"):
+            day_text = (turn.at.date() if turn.at else day or made_at.date()).isoformat()
+            slug = names.one_in(sentence) or names.one_in(turn.text[:_MAX_TURN_CHARS])
+            change = Change(
+                *_target_note(kind, day_text, slug),
+                sentence,
+                day_text,
+                kind,
+                _source_of(turn, session_key),
+                trust,
+            )
+            changes_by_key.setdefault((change.path, fold(sentence)), change)
+    changes = tuple(changes_by_key.values())[-most:] if most > 0 else ()
+    if not changes:
+        return None
+    return ChangeSet(session_key, session_id, made_at.isoformat(), EXTRACTOR, reason, changes)
+
+
+def _target_note(kind: StatementKind, day: str, slug: str | None) -> tuple[str, str | None]:
+    if kind == "event":
+        return f"knowledge/journal/{day}.md", slug
+    if kind == "decision" and slug:
+        return f"knowledge/projects/{slug}/context.md", _SECTIONS[kind]
+    return MEMORY, _SECTIONS[kind]
+
+
+def _source_of(turn: Utterance, session_key: str) -> Source:
+    timestamp = turn.at.isoformat() if turn.at else ""
+    return Source(session_key, turn.number, turn.role, turn.speaker, timestamp)
+
+
+# Storage
 
 
 def offer(home: Home, proposal: ChangeSet) -> str | None:

@@ -41,7 +41,7 @@ class NoteEntry(NamedTuple):
     mark: Provenance | None
 
 
-def find_contradicted(
+def find_contradictions(
     entries: Iterable[NoteEntry], statement: str, day: str, section: str | None
 ) -> list[NoteEntry]:
     """The entries of a section that a statement of this day contradicts; of all sections if it is None."""
@@ -92,7 +92,7 @@ def _find_struck_out(striker: NoteEntry, entries: Sequence[NoteEntry]) -> list[N
         for entry in entries
         if comment.superseded_day(entry.line) == striker.day
         and comment.is_generated(entry.line)
-        and find_contradicted(
+        and find_contradictions(
             [entry._replace(said=comment.strip_superseded(entry.said))],
             striker.said,
             striker.day,
@@ -157,7 +157,7 @@ class NotePage:
             says_the_same(similar.said, said) for similar in self.near(said)
         )
 
-    def held(self, said: str, day: str) -> bool:
+    def superseded_before(self, said: str, day: str) -> bool:
         """Whether the statement was known on that day and superseded since."""
         superseded_entries = (
             similar for similar in self._find_similar(said) if comment.superseded_day(similar.line) >= day

@@ -35,7 +35,7 @@ from tacit.learn import window_proposals
 from tacit.learn.attribution import SpeakerAttribution
 from tacit.learn.model import Change as Proposed
 from tacit.learn.model import ChangeSet
-from tacit.learn.taint import find_derived
+from tacit.learn.taint import find_derivations
 from tacit.markdown import comment, escape, notes
 from tacit.markdown.note_page import restore_superseded
 from tacit.transcripts import writer
@@ -133,7 +133,7 @@ class PurgeService:
         self, transcript: Transcript, calls: set[int], trusted: tuple[str, ...]
     ) -> tuple[int, ...]:
         is_owner = self._attribution.trust_of(transcript).is_owner
-        return find_derived(transcript, calls, is_owner=is_owner, trusted_tools=trusted)
+        return find_derivations(transcript, calls, is_owner=is_owner, trusted_tools=trusted)
 
 
 class _OriginPurge:

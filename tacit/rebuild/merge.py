@@ -101,7 +101,7 @@ def _edits(memory: Memory, branch: Rebuild, base: str) -> Iterator[NoteEdit]:
 
 def _record_runs(memory: Memory, how: LearningSetup, base: str) -> None:
     """Record runs for conversations that an extractor read for the first time in the rebuild."""
-    known_runs = memory.services.runs.learned()
+    known_runs = memory.services.runs.list_learn_runs()
     labels = how.settings.extractors
     for path in replayable_transcripts(memory, base):
         labels_done = known_runs[path].extractors if path in known_runs else ()

@@ -146,7 +146,7 @@ def test_what_a_turn_quotes_is_not_shown() -> None:
 def test_long_conversations_are_asked_about_in_parts_at_turns() -> None:
     heard = talk(*(f"{n} " + "word " * 300 for n in range(1, 11)))
     parts = list(split_questions(heard))
-    assert [piece.said.number for part in parts for piece in part] == list(range(1, 11))
+    assert [piece.turn.number for part in parts for piece in part] == list(range(1, 11))
     assert len(parts) > 1
     assert all(sum(len(piece.text) for piece in part) <= MAX_QUESTION_CHARS for part in parts)
 
@@ -156,7 +156,7 @@ def test_a_turn_that_is_too_long_is_shown_in_pieces_that_overlap() -> None:
     parts = list(split_questions(talk(text)))
     pieces = [piece for part in parts for piece in part]
     assert len(pieces) > 3
-    assert {piece.said.number for piece in pieces} == {1}
+    assert {piece.turn.number for piece in pieces} == {1}
     for one, after in pairwise(pieces):
         assert after.text[:200] in one.text
     assert all(f"{n:06d}" in "".join(piece.text for piece in pieces) for n in range(3_000))

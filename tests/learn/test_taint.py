@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tacit.config import Config
-from tacit.learn.taint import assess_trust, attribute_turns, drop_echoes, find_derived, tool_trust
+from tacit.learn.taint import assess_trust, attribute_turns, drop_echoes, find_derivations, tool_trust
 from tacit.markdown.comment import Trust
 from tacit.transcripts.attribution import AttributedTranscript, Utterance
 from tacit.transcripts.model import Attachment, KnowledgeChange, Message, ToolCall, Transcript, Turn
@@ -168,7 +168,7 @@ def test_what_is_derived_from_a_record_is_its_answer_and_what_repeats_it() -> No
         ("user", "Read it"), ("tool", "read", "a.md", POISON), ("agent", "Done."), ("user", "And taxes?"),
         ("agent", POISON), ("user", "ok"), ("agent", "Bye."),
     )  # fmt: skip
-    found = find_derived(talk, {2}, is_owner=lambda _: True, trusted_tools=TRUSTED)
+    found = find_derivations(talk, {2}, is_owner=lambda _: True, trusted_tools=TRUSTED)
     assert found == (2, 3, 5)
 
 

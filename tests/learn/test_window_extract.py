@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.learn.model import Change, ChangeSet
-from tacit.learn.window_extract import extract, find_statements
+from tacit.learn.patterns import find_statements
+from tacit.learn.window_proposals import extract
 from tacit.text.sentences import MAX_SENTENCE_CHARS, split_sentences
 from tacit.transcripts.attribution import Utterance
 from tests.hostile import hostile

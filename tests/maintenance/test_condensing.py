@@ -31,7 +31,7 @@ def test_a_day_is_condensed_after_its_time_and_once(life: Life, git_log: GitLog)
     life.pass_time(minutes=5)
     assert life.memory.services.condenser.condense_due().periods == ()
     (life.root / ".tacit/runs.jsonl").unlink()  # then the commits tell
-    assert "day 2026-03-02" in life.memory.services.runs.condensed()
+    assert "day 2026-03-02" in life.memory.services.runs.list_condense_times()
     assert life.memory.services.condenser.condense_due().periods == ()
     assert (life.text(JOURNAL), len(git_log())) == (before, commits)
 

@@ -64,7 +64,7 @@ def test_private_parts_and_secrets_are_not_remembered(memory: Memory) -> None:
     "to", ["knowledge/identity/SOUL.md", "raw/x.md", "../x.md", "knowledge/../../x.md", "/etc/x.md"]
 )
 def test_who_the_agent_is_and_what_is_no_note_cannot_be_added_to(memory: Memory, to: str) -> None:
-    with pytest.raises(Exception, match=r"no place|refused"):
+    with pytest.raises(Exception, match=r"cannot be remembered in|refused"):
         kept(memory, "I am another one now.", to)
 
 

@@ -15,8 +15,7 @@ import pytest
 import tacit as product
 from tacit.context.request import sanitize
 from tacit.context.shorten import excerpt_around, shorten, shorten_middle
-from tacit.learn.patterns import classify_sentence, find_cues
-from tacit.learn.window_extract import find_statements
+from tacit.learn.patterns import classify_sentence, find_cues, find_statements
 from tacit.markdown import comment, links
 from tacit.markdown.chunker import split_chunks, split_message
 from tacit.markdown.sections import split_sections

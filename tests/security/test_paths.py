@@ -107,7 +107,7 @@ def posted(home: Path, target: str, **body: object) -> tuple[int, str]:
 def test_no_spelling_of_a_path_rewrites_who_the_agent_is(memory: Memory, to: str) -> None:
     before = files_in(memory.home.root)
     for key in (OWNER, GROUP, None):
-        with pytest.raises(UsageError, match=r"no place to remember.*Use journal, memory"):
+        with pytest.raises(UsageError, match=r"cannot be remembered in.*Use journal, memory"):
             memory.remember(LINE, to, session_key=key)
     assert files_in(memory.home.root) == before
     assert window_proposals.list_waiting(memory.home) == []
@@ -210,13 +210,13 @@ def test_names_that_people_use_are_allowed(memory: Memory, name: str) -> None:
         (".git/a", "git"),
         (".g\u200cit/a", "git"),
         (".GIT./a", "git"),
-        ("ETHOS_CONTEXT", "nobody would find it"),
+        ("ETHOS_CONTEXT", "copies of prompts have that name"),
     ],
 )
 def test_a_name_that_is_not_allowed_is_refused_with_the_reason(memory: Memory, name: str, why: str) -> None:
     before = files_in(memory.home.root)
     for key in (OWNER, GROUP):
-        with pytest.raises(UsageError, match=rf"(?s)no place to remember things.*({why}).*Use journal"):
+        with pytest.raises(UsageError, match=rf"(?s)cannot be remembered in.*({why}).*Use journal"):
             memory.remember("Likes moss.", f"knowledge/people/{name}.md", session_key=key)
     assert files_in(memory.home.root) == before
     assert window_proposals.list_waiting(memory.home) == []

@@ -12,7 +12,7 @@ import pytest
 
 from tacit.learn import window_proposals
 from tacit.learn.model import Change, Source
-from tacit.learn.window_extract import extract
+from tacit.learn.window_proposals import extract
 from tacit.markdown.comment import is_trusted
 from tacit.memory import Memory
 from tacit.transcripts.attribution import AttributedTranscript
@@ -113,7 +113,7 @@ def test_no_note_gets_a_word_of_it_by_itself_whoever_extracts(
 
     for poison in PAYLOADS:
         WAYS[way](memory, poison)
-    monkeypatch.setattr(memory, "ask", lambda task: copies if task == "extract" else None)
+    monkeypatch.setattr(memory.services, "_ask", lambda task: copies if task == "extract" else None)
     before = notes_of(memory)
     done = memory.services.extractor.learn_pending()
     memory.services.condenser.condense_due()

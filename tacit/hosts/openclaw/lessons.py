@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
-from tacit.learn.window_extract import find_statements
+from tacit.learn.patterns import find_statements
 from tacit.markdown.sections import split_sections
 from tacit.text.lines import MarkdownLine, scan
 from tacit.text.words import fold, is_unspaced

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping
 from itertools import islice, pairwise
 from typing import Any
 
-from tacit.learn.extractors.extractor import Extractor
-from tacit.learn.extractors.lines import (
-    MEMORY,
+from tacit.home.layout import MEMORY
+from tacit.learn.entities import NameIndex
+from tacit.learn.extractors.extractor import (
+    Extractor,
     clean_line,
     item_schema,
     make_change,
@@ -26,7 +27,6 @@ from tacit.learn.extractors.lines import (
     turn_statements,
     turn_words,
 )
-from tacit.learn.mentions import NameIndex
 from tacit.learn.model import Change, Known
 from tacit.learn.patterns import is_hypothetical, is_question
 from tacit.text.sentences import MAX_SENTENCE_CHARS, is_informative, split_sentences
@@ -68,21 +68,21 @@ _NUMBER = re.compile(r"[0-9][0-9.,:]*")
 _MIN_COMMON_WORDS = 2  # words, or one with a digit
 
 
-def by_rules(heard: AttributedTranscript, known: Known) -> Iterator[Change]:
+def by_rules(conversation: AttributedTranscript, known: Known) -> Iterator[Change]:
     names = NameIndex(known.projects)
     previous: Utterance | None = None
-    for turn in spoken_turns(heard):
+    for turn in spoken_turns(conversation):
         decided = [sentence for kind, sentence in turn_statements(turn) if kind == "decision"]
-        decided += [sentence for sentence in _find_settled(turn, previous) if sentence not in decided]
+        decided += [sentence for sentence in _find_settlements(turn, previous) if sentence not in decided]
         previous = turn
         reasons = _find_reasons(turn) if decided else {}
         for sentence in decided:
             project = names.one_in(sentence) or names.one_in(turn_words(turn))
             text = _append_context(_LABEL.sub("", sentence, count=1), reasons.get(sentence, ""))
-            yield from make_change(heard, turn, text, _target_note(project), "decision", EXTRACTOR.label)
+            yield from make_change(conversation, turn, text, _target_note(project), "decision")
 
 
-def _find_settled(turn: Utterance, previous: Utterance | None) -> Iterator[str]:
+def _find_settlements(turn: Utterance, previous: Utterance | None) -> Iterator[str]:
     """What a person says right after a word that settles the matter."""
     if turn.role != "user":
         return
@@ -138,14 +138,14 @@ def _target_note(project: str | None) -> tuple[str, str]:
 
 
 def by_model(
-    item: Mapping[str, Any], heard: AttributedTranscript, said: tuple[Utterance, ...], known: Known
+    item: Mapping[str, Any], conversation: AttributedTranscript, turns: tuple[Utterance, ...], known: Known
 ) -> Iterator[Change]:
-    answer = parse_answer(item, said)
+    answer = parse_answer(item, turns)
     if answer:
         turn, text, trust = answer
         project = NameIndex(known.projects).one_in(text_field(item, "project") or text)
         text = _append_context(text, clean_line(text_field(item, "context")))
-        yield from make_change(heard, turn, text, _target_note(project), "decision", EXTRACTOR.label, trust)
+        yield from make_change(conversation, turn, text, _target_note(project), "decision", trust)
 
 
 EXTRACTOR = Extractor(

@@ -12,8 +12,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tacit.learn.extractors.extractor import Extractor
-from tacit.learn.extractors.lines import (
+from tacit.learn.entities import NameIndex
+from tacit.learn.extractors.extractor import (
+    Extractor,
+    MessageList,
+    MessageTable,
+    find_lists,
+    find_tables,
     item_schema,
     make_change,
     mask_sentence_quotes,
@@ -25,8 +30,6 @@ from tacit.learn.extractors.lines import (
     turn_statements,
     turn_words,
 )
-from tacit.learn.extractors.lists import MessageList, MessageTable, find_lists, find_tables
-from tacit.learn.mentions import NameIndex
 from tacit.learn.model import Change, Known
 from tacit.learn.patterns import is_hypothetical, is_planned_or_negated, is_question
 from tacit.text.sentences import is_informative
@@ -150,14 +153,14 @@ class _Fact(NamedTuple):
     about: str  # the text in which a project name is searched
 
 
-def by_rules(heard: AttributedTranscript, known: Known) -> Iterator[Change]:
+def by_rules(conversation: AttributedTranscript, known: Known) -> Iterator[Change]:
     names = NameIndex(known.projects)
-    for turn in spoken_turns(heard):
+    for turn in spoken_turns(conversation):
         for fact in (*_sentence_facts(turn), *_table_facts(turn), *_list_facts(turn)):
             target = _target_note(
                 names.one_in(fact.about) or names.one_in(turn_words(turn)), _value_kind(fact.text) or "values"
             )
-            yield from make_change(heard, turn, fact.text, target, "fact", EXTRACTOR.label)
+            yield from make_change(conversation, turn, fact.text, target, "fact")
 
 
 def _target_note(project: str | None, page: str) -> tuple[str, None]:
@@ -311,14 +314,14 @@ def _item_facts(listing: MessageList) -> Iterator[_Fact]:
 
 
 def by_model(
-    item: Mapping[str, Any], heard: AttributedTranscript, said: tuple[Utterance, ...], known: Known
+    item: Mapping[str, Any], conversation: AttributedTranscript, turns: tuple[Utterance, ...], known: Known
 ) -> Iterator[Change]:
-    answer = parse_answer(item, said)
+    answer = parse_answer(item, turns)
     if answer:
         turn, text, trust = answer
         project = NameIndex(known.projects).one_in(text_field(item, "project"))
         page = note_name(text_field(item, "subject")) or _value_kind(text) or "values"
-        yield from make_change(heard, turn, text, _target_note(project, page), "fact", EXTRACTOR.label, trust)
+        yield from make_change(conversation, turn, text, _target_note(project, page), "fact", trust)
 
 
 EXTRACTOR = Extractor(

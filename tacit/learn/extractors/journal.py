@@ -1,6 +1,6 @@
 """Journal: what happened, on the page of the day it was told, grouped by project.
 
-By rules: sentences that tell what somebody did or what happened. Events that belong to no known project go
+By rules: sentences that say what a person did or what happened. Events that belong to no known project go
 under "general".
 """
 
@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tacit.learn.extractors.extractor import Extractor
-from tacit.learn.extractors.lines import (
+from tacit.learn.entities import NameIndex
+from tacit.learn.extractors.extractor import (
+    Extractor,
     clean_line,
     item_schema,
     make_change,
@@ -21,7 +22,6 @@ from tacit.learn.extractors.lines import (
     turn_statements,
     turn_words,
 )
-from tacit.learn.mentions import NameIndex
 from tacit.learn.model import Change, Known
 from tacit.transcripts.attribution import AttributedTranscript, Utterance
 
@@ -29,31 +29,31 @@ _GENERAL_TOPIC = "general"
 _MAX_TOPIC_CHARS = 40
 
 
-def by_rules(heard: AttributedTranscript, known: Known) -> Iterator[Change]:
+def by_rules(conversation: AttributedTranscript, known: Known) -> Iterator[Change]:
     names = NameIndex(known.projects)
-    for turn in spoken_turns(heard):
+    for turn in spoken_turns(conversation):
         for kind, sentence in turn_statements(turn):
             if kind == "event":
                 topic = names.one_in(sentence) or names.one_in(turn_words(turn)) or _GENERAL_TOPIC
                 yield from make_change(
-                    heard, turn, sentence, _target_note(heard, turn, topic), "event", EXTRACTOR.label
+                    conversation, turn, sentence, _target_note(conversation, turn, topic), "event"
                 )
 
 
-def _target_note(heard: AttributedTranscript, turn: Utterance, topic: str) -> tuple[str, str]:
-    return f"knowledge/journal/{turn_day(turn, heard)}.md", topic
+def _target_note(conversation: AttributedTranscript, turn: Utterance, topic: str) -> tuple[str, str]:
+    return f"knowledge/journal/{turn_day(turn, conversation)}.md", topic
 
 
 def by_model(
-    item: Mapping[str, Any], heard: AttributedTranscript, said: tuple[Utterance, ...], known: Known
+    item: Mapping[str, Any], conversation: AttributedTranscript, turns: tuple[Utterance, ...], known: Known
 ) -> Iterator[Change]:
-    answer = parse_answer(item, said)
+    answer = parse_answer(item, turns)
     if answer:
         turn, text, trust = answer
         topic = clean_line(text_field(item, "topic")).strip("# ").lower()
         topic = NameIndex(known.projects).one_in(topic) or topic[:_MAX_TOPIC_CHARS].strip() or _GENERAL_TOPIC
         yield from make_change(
-            heard, turn, text, _target_note(heard, turn, topic), "event", EXTRACTOR.label, trust
+            conversation, turn, text, _target_note(conversation, turn, topic), "event", trust
         )
 
 

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tacit.learn.extractors.extractor import Extractor
-from tacit.learn.extractors.lines import (
-    MEMORY,
+from tacit.home.layout import MEMORY
+from tacit.learn.extractors.extractor import (
+    Extractor,
+    find_lists,
     item_schema,
     make_change,
     parse_answer,
@@ -20,7 +21,6 @@ from tacit.learn.extractors.lines import (
     turn_statements,
     turn_words,
 )
-from tacit.learn.extractors.lists import find_lists
 from tacit.learn.model import Change, Known
 from tacit.transcripts.attribution import AttributedTranscript, Utterance
 
@@ -37,13 +37,13 @@ _LEARNED = re.compile(
 )
 
 
-def by_rules(heard: AttributedTranscript, known: Known) -> Iterator[Change]:  # noqa: ARG001
+def by_rules(conversation: AttributedTranscript, known: Known) -> Iterator[Change]:  # noqa: ARG001
     previous = ""
-    for turn in spoken_turns(heard):
+    for turn in spoken_turns(conversation):
         learned = [sentence for kind, sentence in turn_statements(turn) if kind == "lesson"]
         for sentence in [*learned, *_listed_lessons(turn, previous)]:
             text = _LABEL.sub("", sentence, count=1)
-            yield from make_change(heard, turn, text, _TARGET, "lesson", EXTRACTOR.label)
+            yield from make_change(conversation, turn, text, _TARGET, "lesson")
         previous = turn_words(turn)
 
 
@@ -56,14 +56,14 @@ def _listed_lessons(turn: Utterance, previous: str) -> Iterator[str]:
 
 def by_model(
     item: Mapping[str, Any],
-    heard: AttributedTranscript,
-    said: tuple[Utterance, ...],
+    conversation: AttributedTranscript,
+    turns: tuple[Utterance, ...],
     known: Known,  # noqa: ARG001
 ) -> Iterator[Change]:
-    answer = parse_answer(item, said)
+    answer = parse_answer(item, turns)
     if answer:
         turn, text, trust = answer
-        yield from make_change(heard, turn, text, _TARGET, "lesson", EXTRACTOR.label, trust)
+        yield from make_change(conversation, turn, text, _TARGET, "lesson", trust)
 
 
 EXTRACTOR = Extractor(

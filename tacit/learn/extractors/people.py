@@ -1,4 +1,4 @@
-"""People: who somebody is, how to reach them and what they want, into the note of that person.
+"""People: who they are, how to reach them and what they want, into the note of that person.
 
 By rules: a sentence about one person that states a role, a contact, a habit, a preference or a condition. A
 name alone is not enough, and the owner gets no note. Unknown people must be introduced with a role ("my
@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from tacit.learn.extractors.extractor import Extractor
-from tacit.learn.extractors.lines import (
+from tacit.learn.entities import NameIndex
+from tacit.learn.extractors.extractor import (
+    Extractor,
     item_schema,
     make_change,
     mask_sentence_quotes,
@@ -24,7 +25,6 @@ from tacit.learn.extractors.lines import (
     text_field,
     turn_sentences,
 )
-from tacit.learn.mentions import NameIndex
 from tacit.learn.model import Change, Known
 from tacit.learn.patterns import is_hypothetical, is_question
 from tacit.text.words import fold
@@ -190,9 +190,9 @@ class _People:
         return [_Person(path, name) for name, path in self._mentions.all_in(sentence)]
 
 
-def by_rules(heard: AttributedTranscript, known: Known) -> Iterator[Change]:
+def by_rules(conversation: AttributedTranscript, known: Known) -> Iterator[Change]:
     people = _People(known)
-    for turn in spoken_turns(heard):
+    for turn in spoken_turns(conversation):
         previous: _Person | None = None
         for sentence in turn_sentences(turn):
             plain_text = mask_sentence_quotes(sentence)
@@ -201,13 +201,13 @@ def by_rules(heard: AttributedTranscript, known: Known) -> Iterator[Change]:
                 continue
             person = _find_subject(plain_text, people, previous)
             if person:
-                yield from _make_change(heard, turn, person, sentence)
+                yield from _make_change(conversation, turn, person, sentence)
             elif (
                 turn.role == "user"
                 and (speaker := _find_speaker(turn, people))
                 and _ABOUT_SELF.search(plain_text)
             ):
-                yield from _make_change(heard, turn, speaker, f"{speaker.name}: {sentence}")
+                yield from _make_change(conversation, turn, speaker, f"{speaker.name}: {sentence}")
             mentioned = people.named_in(plain_text)
             previous = person or (
                 mentioned[0]
@@ -222,7 +222,7 @@ def by_rules(heard: AttributedTranscript, known: Known) -> Iterator[Change]:
 
 def _find_subject(sentence: str, people: _People, previous: _Person | None) -> _Person | None:
     """The person about whom the sentence states something lasting."""
-    introduced = _find_introduced(sentence, people)
+    introduced = _find_introduction(sentence, people)
     if introduced:
         return introduced
     for person in people.named_in(sentence):
@@ -233,7 +233,7 @@ def _find_subject(sentence: str, people: _People, previous: _Person | None) -> _
     )
 
 
-def _find_introduced(sentence: str, people: _People) -> _Person | None:
+def _find_introduction(sentence: str, people: _People) -> _Person | None:
     for pattern in _INTRODUCED:
         for match in pattern.finditer(sentence):
             person = None if is_hypothetical(sentence[: match.end()]) else people.add(match["name"])
@@ -273,22 +273,22 @@ def _find_speaker(turn: Utterance, people: _People) -> _Person | None:
 
 
 def _make_change(
-    heard: AttributedTranscript, turn: Utterance, person: _Person, text: str
+    conversation: AttributedTranscript, turn: Utterance, person: _Person, text: str
 ) -> Iterator[Change]:
-    return make_change(heard, turn, text, (person.path, _SECTION), "person", EXTRACTOR.label)
+    return make_change(conversation, turn, text, (person.path, _SECTION), "person")
 
 
 def by_model(
-    item: Mapping[str, Any], heard: AttributedTranscript, said: tuple[Utterance, ...], known: Known
+    item: Mapping[str, Any], conversation: AttributedTranscript, turns: tuple[Utterance, ...], known: Known
 ) -> Iterator[Change]:
-    answer = parse_answer(item, said)
+    answer = parse_answer(item, turns)
     name = text_field(item, "name")
     if answer is None or not 0 < len(name.split()) <= _MAX_NAME_WORDS + 1:
         return
     turn, text, trust = answer
     person = _People(known).add(name)
     if person:
-        yield from make_change(heard, turn, text, (person.path, _SECTION), "person", EXTRACTOR.label, trust)
+        yield from make_change(conversation, turn, text, (person.path, _SECTION), "person", trust)
 
 
 EXTRACTOR = Extractor(

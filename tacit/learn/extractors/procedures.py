@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tacit.learn.extractors.extractor import Extractor
-from tacit.learn.extractors.lines import (
+from tacit.learn.extractors.extractor import (
+    Extractor,
+    find_lists,
     item_schema,
     make_change,
     mask_sentence_quotes,
@@ -23,7 +24,6 @@ from tacit.learn.extractors.lines import (
     turn_sentences,
     turn_words,
 )
-from tacit.learn.extractors.lists import find_lists
 from tacit.learn.model import Change, Known
 from tacit.learn.patterns import is_hypothetical, is_question
 from tacit.transcripts.attribution import AttributedTranscript, Utterance
@@ -94,34 +94,36 @@ class _Procedure(NamedTuple):
     steps: tuple[str, ...]
 
 
-def by_rules(heard: AttributedTranscript, known: Known) -> Iterator[Change]:  # noqa: ARG001
-    turns = list(spoken_turns(heard))
+def by_rules(conversation: AttributedTranscript, known: Known) -> Iterator[Change]:  # noqa: ARG001
+    turns = list(spoken_turns(conversation))
     for index, turn in enumerate(turns):
         next_turn = turns[index + 1] if index + 1 < len(turns) else None
-        for procedure in (*_listed_procedures(turn, next_turn, heard), *_sentence_procedures(turn)):
-            yield from _make_changes(heard, turn, procedure)
+        for procedure in (*_listed_procedures(turn, next_turn, conversation), *_sentence_procedures(turn)):
+            yield from _make_changes(conversation, turn, procedure)
 
 
-def _make_changes(heard: AttributedTranscript, turn: Utterance, procedure: _Procedure) -> Iterator[Change]:
+def _make_changes(
+    conversation: AttributedTranscript, turn: Utterance, procedure: _Procedure
+) -> Iterator[Change]:
     name = note_name(procedure.title)
     steps = procedure.steps if name and len(procedure.steps) >= _MIN_STEPS else ()
     for step in steps:
         yield from make_change(
-            heard, turn, step, (f"knowledge/procedures/{name}.md", _SECTION), "procedure", EXTRACTOR.label
+            conversation, turn, step, (f"knowledge/procedures/{name}.md", _SECTION), "procedure"
         )
 
 
 def _listed_procedures(
-    turn: Utterance, next_turn: Utterance | None, heard: AttributedTranscript
+    turn: Utterance, next_turn: Utterance | None, conversation: AttributedTranscript
 ) -> Iterator[_Procedure]:
     text = turn_words(turn)
     for listing in find_lists(text):
-        title = _find_title(mask_sentence_quotes(listing.title), heard)
+        title = _find_title(mask_sentence_quotes(listing.title), conversation)
         if title and (turn.role == "user" or _is_confirmed(text, next_turn)):
             yield _Procedure(title, listing.items)
 
 
-def _find_title(above: str, heard: AttributedTranscript) -> str:
+def _find_title(above: str, conversation: AttributedTranscript) -> str:
     """The name of the procedure, from the line above a list; empty if that line introduces none."""
     if not above or above.endswith("?") or _NO_PROCEDURE.search(above):
         return ""
@@ -132,7 +134,7 @@ def _find_title(above: str, heard: AttributedTranscript) -> str:
     how_match = _HOW.match(last)
     if how_match:
         return _shorten_title(how_match["what"])
-    return _shorten_title(heard.title) if _LIST_OF_STEPS.search(last) else ""
+    return _shorten_title(conversation.title) if _LIST_OF_STEPS.search(last) else ""
 
 
 def _shorten_title(words: str) -> str:
@@ -161,16 +163,16 @@ def _sentence_procedures(turn: Utterance) -> Iterator[_Procedure]:
 
 def by_model(
     item: Mapping[str, Any],
-    heard: AttributedTranscript,
-    said: tuple[Utterance, ...],
+    conversation: AttributedTranscript,
+    turns: tuple[Utterance, ...],
     known: Known,  # noqa: ARG001
 ) -> Iterator[Change]:
-    answer = parse_answer(item, said)
+    answer = parse_answer(item, turns)
     name = note_name(_shorten_title(text_field(item, "name")))
     if answer and name:
         turn, text, trust = answer
         target = f"knowledge/procedures/{name}.md", _SECTION
-        yield from make_change(heard, turn, text, target, "procedure", EXTRACTOR.label, trust)
+        yield from make_change(conversation, turn, text, target, "procedure", trust)
 
 
 EXTRACTOR = Extractor(

@@ -52,15 +52,15 @@ def _load_plugin(name: str) -> Extractor | Problem:
         raise UsageError(f"There is no extractor {name!r}. {hint}")
     try:
         loaded = entry_point.load()
-    except Exception as error:  # noqa: BLE001 - somebody else's code: whatever it raises, the others go on
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything; the others go on
         return _make_problem(name, f"it cannot be loaded from {entry_point.value}: {error!r}.")
     if not isinstance(loaded, Extractor):
-        return _make_problem(name, f"{entry_point.value} is no Extractor but {type(loaded).__name__}.")
+        return _make_problem(name, f"{entry_point.value} is a {type(loaded).__name__}, not an Extractor.")
     if loaded.name != name or not isinstance(loaded.version, int) or loaded.version < 1:
         return _make_problem(name, f"{entry_point.value} calls itself {loaded.name}/{loaded.version}.")
     return loaded
 
 
 def _make_problem(name: str, message: str) -> Problem:
-    todo = "Repair or remove the package that brings it, or take its name out of lifecycle.extractors."
+    todo = "Repair or remove its package, or take its name out of lifecycle.extractors."
     return Problem(f"extractor {name}", message, todo)

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.learn.extractors.extractor import Extractor
-from tacit.learn.extractors.lines import clean_line
+from tacit.learn.extractors.extractor import Extractor, clean_line
 from tacit.learn.extractors.registry import BUILT_IN
 from tacit.learn.note_changes import apply_changes
 from tacit.learn.pipeline import learn

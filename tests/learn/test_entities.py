@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tacit.learn.mentions import NameIndex
+from tacit.learn.entities import NameIndex
 
 PROJECTS = NameIndex(
     {
