@@ -12,8 +12,9 @@ from tacit.clock import Clock
 from tacit.config import Config, mask_secret
 from tacit.diagnostics import Problem
 from tacit.errors import CHECK_OUT, UNLOCK, Locked, MergeConflict, NotCheckedOut, UnsafePath
-from tacit.git.committer import CommitOutcome, Committer, find_loose_transcripts
+from tacit.git.committer import Committer
 from tacit.git.history import History
+from tacit.git.note_committer import NoteCommitter
 from tacit.git.objects import pack_loose_objects
 from tacit.git.refs import prune_explore_branches, tag_periods
 from tacit.git.remotes import push_branch
@@ -22,6 +23,7 @@ from tacit.health.sweep import sweep
 from tacit.home import files
 from tacit.home.layout import Home
 from tacit.sessions.recovery import SessionRecovery
+from tacit.transcripts.session_commits import SessionCommitter
 
 if TYPE_CHECKING:
     from tacit.condense.service import CondenseResult, MemoryCondenser
@@ -62,6 +64,8 @@ class Maintenance:
         git: Git,
         history: History,
         committer: Committer,
+        note_committer: NoteCommitter,
+        session_committer: SessionCommitter,
         recovery: SessionRecovery,
         composer: Callable[[], Callable[..., str]],
         extractor: Callable[[], KnowledgeExtractor],
@@ -70,6 +74,7 @@ class Maintenance:
     ) -> None:
         self._home, self._config, self._clock, self._git = home, config, clock, git
         self._history, self._committer, self._recovery = history, committer, recovery
+        self._note_committer, self._session_committer = note_committer, session_committer
         self._composer = composer
         self._extractor, self._inbox, self._condenser = extractor, inbox, condenser
 
@@ -111,7 +116,7 @@ class Maintenance:
 
     def list_uncommitted_transcripts(self) -> list[str]:
         """The finalized transcripts that the next run commits."""
-        loose = find_loose_transcripts(self._home, self._git).ready
+        loose = self._session_committer.find_loose().ready
         return [state.path for state, _ in [*self._recovery.list_uncommitted(), *loose] if state.path]
 
     def commit(self) -> WorkResult:
@@ -119,8 +124,8 @@ class Maintenance:
         with files.explain_disk_errors("do the work that is due"):
             self._recovery.restore_states(again=True)
             recovered = self.recover(is_requested=True)
-            loose = self._commit_loose_transcripts()
-            note_outcome = self._committer.commit_notes(self._composer())
+            loose = self._session_committer.commit_loose()
+            note_outcome = self._note_committer.commit_notes(self._composer())
             if note_outcome.waiting:
                 return replace(recovered, waiting=note_outcome.waiting)
             tags, branches, problems = self._tidy_refs()
@@ -133,12 +138,6 @@ class Maintenance:
                 waiting=recovered.waiting,
                 problems=(*recovered.problems, *loose.left, *note_outcome.left, *problems, *self._push()),
             )
-
-    def _commit_loose_transcripts(self) -> CommitOutcome:
-        if self._committer.waits_for():
-            return CommitOutcome()
-        loose = find_loose_transcripts(self._home, self._git)
-        return replace(self._committer.commit_sessions(loose.ready), left=loose.problems)
 
     def _tidy_refs(self) -> tuple[list[str], list[str], list[Problem]]:
         """The new tags, the deleted branches, and problems."""

@@ -19,16 +19,19 @@ from tacit.errors import ConfigError
 from tacit.git import commit_message
 from tacit.git.committer import Committer
 from tacit.git.history import History
+from tacit.git.note_committer import NoteCommitter
 from tacit.git.repository import Git
 from tacit.home.layout import CONFIG, Home
 from tacit.learn.runs import RunLog
 from tacit.maintenance import Maintenance
+from tacit.review.format import find_targets
 from tacit.review.store import ReviewQueue
 from tacit.search.index import IndexBackend, SearchParts
 from tacit.sessions.conversations import Conversations
 from tacit.sessions.policy import SessionProfile
 from tacit.sessions.profiles import SessionProfiles
 from tacit.sessions.recovery import SessionRecovery
+from tacit.transcripts.session_commits import SessionCommitter
 from tacit.workspaces.folders import Workspaces
 from tacit.workspaces.note_store import NoteStore
 
@@ -108,12 +111,14 @@ class Services:
         self.history = History(home, self.git, clock.now)
         lifecycle = config.lifecycle
         limits = (lifecycle.memory_warn_lines, lifecycle.memory_line_cap, lifecycle.memory_block_lines)
-        self.committer = Committer(home, self.git, clock.now, limits)
+        self.committer = Committer(home, self.git, clock.now)
+        self.note_committer = NoteCommitter(self.committer, limits, find_targets)
+        self.session_committer = SessionCommitter(self.committer)
         self.workspaces = Workspaces(home, config.workspaces)
         self.notes = NoteStore(home, self.workspaces)
         self.profiles = SessionProfiles(home, config)
         self.runs, self.reviews = RunLog(home, self.git), ReviewQueue(home)
-        self.conversations = Conversations(home, config, clock, self.committer, self.note_session_end)
+        self.conversations = Conversations(home, config, clock, self.session_committer, self.note_session_end)
         self.recovery = SessionRecovery(home, config, clock, self.committer, self.conversations)
 
     # ------------------------------------------------------------ search and turns
@@ -184,7 +189,7 @@ class Services:
 
     @cached_property
     def inbox(self) -> RememberInbox:
-        return RememberInbox(self.home, self.config, self.drafts, self.reviews, self.committer)
+        return RememberInbox(self.home, self.config, self.drafts, self.reviews, self.note_committer)
 
     @cached_property
     def drafts(self) -> DraftMaker:
@@ -212,7 +217,7 @@ class Services:
             self.clock,
             runs=self.runs,
             reviews=self.reviews,
-            committer=self.committer,
+            committer=self.note_committer,
             attribution=self.attribution,
             profiles=self.profiles,
             drafts=self.drafts,
@@ -221,7 +226,7 @@ class Services:
 
     @cached_property
     def note_editor(self) -> NoteEditor:
-        return NoteEditor(self.home, self.config, self.clock, self.committer)
+        return NoteEditor(self.home, self.config, self.clock, self.note_committer)
 
     @cached_property
     def review(self) -> ReviewService:
@@ -231,7 +236,7 @@ class Services:
             self.clock,
             git=self.git,
             reviews=self.reviews,
-            committer=self.committer,
+            committer=self.note_committer,
             editor=self.note_editor,
         )
 
@@ -242,7 +247,7 @@ class Services:
             self.config,
             self.clock,
             git=self.git,
-            committer=self.committer,
+            committer=self.note_committer,
             runs=self.runs,
             reviews=self.reviews,
             editor=self.note_editor,
@@ -270,6 +275,8 @@ class Services:
             git=self.git,
             history=self.history,
             committer=self.committer,
+            note_committer=self.note_committer,
+            session_committer=self.session_committer,
             recovery=self.recovery,
             composer=self._commit_composer,
             extractor=lambda: self.extractor,
@@ -282,5 +289,5 @@ class Services:
         chat = self._chat
         if self.config.git.commit_message_model is None or chat is None or self.committer.waits_for():
             return commit_message.compose
-        edits = self.committer.note_changes().edits
+        edits = self.note_committer.note_changes().edits
         return make_composer(lambda: chat("commit"), edits, self.git.branch() or "")

@@ -12,18 +12,8 @@ LAYERS = {
         *("circuit_breaker", "json_http", "privacy"),
     ),
     "files, git, models, search": (
-        *(
-            "daemon_socket",
-            "home",
-            "git",
-            "llm",
-            "embeddings",
-            "sample",
-            "skills",
-            "transcripts",
-            "workspaces",
-        ),
-        *("search", "sessions"),
+        *("daemon_socket", "home", "git", "llm", "embeddings", "sample", "skills"),
+        *("transcripts", "workspaces", "search", "sessions"),
     ),
     "features": (
         *("topics", "review", "learn", "context", "condense", "rebuild", "erase", "provenance"),

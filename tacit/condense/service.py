@@ -26,8 +26,8 @@ from tacit.condense.plan import CondensePlan, PlanInput, plan
 from tacit.config import Config
 from tacit.errors import Locked, MergeConflict, StoreError
 from tacit.git.attributes import find_blocking_filters, split_filter
-from tacit.git.committer import Committer
 from tacit.git.conflicts import NoteTree, conflict_problem, find_note_conflicts
+from tacit.git.note_committer import NoteCommitter
 from tacit.git.objects import store_unreferenced_blob
 from tacit.git.repository import Git
 from tacit.home import files
@@ -80,7 +80,7 @@ class MemoryCondenser:
         clock: Clock,
         *,
         git: Git,
-        committer: Committer,
+        committer: NoteCommitter,
         runs: RunLog,
         reviews: ReviewQueue,
         editor: NoteEditor,

@@ -17,9 +17,9 @@ from tacit.erase.plan import find_unfinished
 from tacit.errors import MergeConflict, StoreError, TacitError
 from tacit.git import hooks, repair
 from tacit.git.attributes import find_blocking_filters
-from tacit.git.committer import find_loose_transcripts, make_filter_problem
 from tacit.git.conflicts import LEFT_OUT_MESSAGE, find_home_conflicts
 from tacit.git.index import list_files, list_not_checked_out
+from tacit.git.note_changes import make_filter_problem
 from tacit.git.process import read_user_setting
 from tacit.git.repository import Blob, Git, blob_name
 from tacit.git.work_marker import GitWork
@@ -31,6 +31,7 @@ from tacit.home.workspace_files import WORKSPACE, workspace_path
 from tacit.markdown import notes
 from tacit.markdown.comment import is_trusted
 from tacit.transcripts import spool
+from tacit.transcripts.session_commits import find_loose_transcripts
 from tacit.transcripts.verify import verify
 from tacit.workspaces.folders import Workspaces, WorkspaceStatus
 

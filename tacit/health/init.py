@@ -14,9 +14,9 @@ from tacit.errors import CHECK_OUT, HomeError
 from tacit.git import hooks
 from tacit.git.attributes import find_blocking_filters
 from tacit.git.commits import PLAIN, CommitPlan, FileChange, import_commits
-from tacit.git.committer import make_filter_problem
 from tacit.git.conflicts import conflict_problem
 from tacit.git.index import find_entries, list_not_checked_out, list_tracked
+from tacit.git.note_changes import make_filter_problem
 from tacit.git.repair import repair
 from tacit.git.repository import Blob, Git, blob_name, require_installed
 from tacit.git.work_marker import GitWork

@@ -10,8 +10,8 @@ from itertools import groupby
 from tacit.clock import Clock
 from tacit.config import Config, Policy
 from tacit.git.attributes import find_blocking_filters
-from tacit.git.committer import Committer
 from tacit.git.conflicts import NoteTree
+from tacit.git.note_committer import NoteCommitter
 from tacit.git.repository import Git
 from tacit.home import files
 from tacit.home.layout import REVIEWED, Home
@@ -145,7 +145,7 @@ class RememberInbox:
     """
 
     def __init__(
-        self, home: Home, config: Config, drafts: DraftMaker, reviews: ReviewQueue, committer: Committer
+        self, home: Home, config: Config, drafts: DraftMaker, reviews: ReviewQueue, committer: NoteCommitter
     ) -> None:
         self._home, self._config = home, config
         self._drafts, self._reviews, self._committer = drafts, reviews, committer

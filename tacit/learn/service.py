@@ -20,9 +20,9 @@ from typing import NamedTuple
 from tacit.clock import Clock
 from tacit.config import Config, Policy
 from tacit.errors import ChangedOnDisk, MergeConflict, NotCheckedOut, TacitError, UnsafePath
-from tacit.git.committer import Committer
 from tacit.git.conflicts import NoteTree, find_note_conflicts
 from tacit.git.index import require_checked_out
+from tacit.git.note_committer import NoteCommitter
 from tacit.home import files
 from tacit.home.layout import CONVERSATIONS, MEMORY, REVIEWED, Home
 from tacit.home.listing import walk
@@ -82,7 +82,7 @@ class KnowledgeExtractor:
         *,
         runs: RunLog,
         reviews: ReviewQueue,
-        committer: Committer,
+        committer: NoteCommitter,
         attribution: SpeakerAttribution,
         profiles: SessionProfiles,
         drafts: DraftMaker,

@@ -64,7 +64,7 @@ def _merge_branch(memory: Memory, branch: Rebuild, base: str) -> tuple[str, tupl
                 f"{error.path} was changed just now. Run: tacit run commit. {_RETRY_HINT}{branch.name}"
             ) from None
         commits = (
-            memory.services.committer.commit_paths(_message(branch, len(paths)), paths).commits
+            memory.services.note_committer.commit_paths(_message(branch, len(paths)), paths).commits
             if paths
             else ()
         )

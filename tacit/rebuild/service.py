@@ -118,7 +118,7 @@ def rebuild(
 def _require_clean_base(memory: Memory, taken_over: Collection[str]) -> str:
     base = memory.git.head()
     changed = (
-        [path for path in memory.services.committer.note_changes().changes if path not in taken_over]
+        [path for path in memory.services.note_committer.note_changes().changes if path not in taken_over]
         if base
         else []
     )

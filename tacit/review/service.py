@@ -17,9 +17,9 @@ from typing import NamedTuple
 from tacit.clock import Clock
 from tacit.config import Config
 from tacit.errors import DraftRefused, UsageError
-from tacit.git.committer import Committer
 from tacit.git.conflicts import NoteTree
 from tacit.git.index import require_checked_out
+from tacit.git.note_committer import NoteCommitter
 from tacit.git.repository import Git
 from tacit.home import files
 from tacit.home.layout import MEMORY, NOTE_FOLDERS, REVIEWED, Home
@@ -61,7 +61,7 @@ class ReviewResult(NamedTuple):
 class NoteEditor:
     """Writes edits of notes, each only if the note is unchanged."""
 
-    def __init__(self, home: Home, config: Config, clock: Clock, committer: Committer) -> None:
+    def __init__(self, home: Home, config: Config, clock: Clock, committer: NoteCommitter) -> None:
         self._home, self._config, self._clock, self._committer = home, config, clock, committer
 
     def write(self, edits: list[NoteEdit]) -> None:
@@ -110,7 +110,7 @@ class ReviewService:
         *,
         git: Git,
         reviews: ReviewQueue,
-        committer: Committer,
+        committer: NoteCommitter,
         editor: NoteEditor,
     ) -> None:
         self._home, self._config, self._clock = home, config, clock

@@ -11,7 +11,8 @@ from datetime import datetime
 from tacit.clock import Clock
 from tacit.config import Config
 from tacit.errors import TacitError
-from tacit.git.committer import CommitOutcome, Committer
+from tacit.git.committer import CommitOutcome
+from tacit.git.note_committer import record_touched
 from tacit.home.layout import Home
 from tacit.privacy.redaction import clean
 from tacit.sessions.agents import find_excluded_agent, is_own_work, named_agents, resolve_key
@@ -20,6 +21,7 @@ from tacit.transcripts import format as form
 from tacit.transcripts import writer
 from tacit.transcripts.capture import Session, fix_offset, require_valid_time
 from tacit.transcripts.model import Closing, KnowledgeChange, Opening, Sealed, Turn
+from tacit.transcripts.session_commits import SessionCommitter
 from tacit.transcripts.writer import SessionState, TranscriptWriter
 
 LOCK_TIMEOUT_S = 1.0  # how long opening a home waits for a commit of another process
@@ -34,7 +36,7 @@ class Conversations:
         home: Home,
         config: Config,
         clock: Clock,
-        committer: Committer,
+        committer: SessionCommitter,
         on_end: Callable[[str, str], None],
     ) -> None:
         self._home, self._config, self._clock, self._committer = home, config, clock, committer
@@ -172,7 +174,7 @@ class Conversations:
         state = transcript.record
         assert state.path is not None
         with suppress(TacitError, OSError):  # it only improves a later commit message
-            self._committer.touch(state.path, [change.path for change in changes])
+            record_touched(self._home, state.path, [change.path for change in changes])
         return Sealed(state.opening.session_id, state.path, sha, None)
 
     def commit(

@@ -18,10 +18,11 @@ import pytest
 
 from tacit.config import Config
 from tacit.config.schema import GitSettings
-from tacit.git.committer import Committer
+from tacit.git.note_committer import NoteCommitter
 from tacit.git.repository import Git
 from tacit.home.layout import Home
 from tacit.memory import Memory
+from tests.git.committers import note_committer
 
 if TYPE_CHECKING:
     from tests.conftest import GitLog
@@ -74,8 +75,8 @@ def note(home: Path, path: str, text: str = "# One\n\nA line.\n") -> Path:
 
 
 @pytest.fixture
-def committer(home: Path) -> Committer:
-    return Committer(Home(home), Git(home), lambda: NOON)
+def committer(home: Path) -> NoteCommitter:
+    return note_committer(home, lambda: NOON)
 
 
 def at(home: Path, moment: datetime, **settings: object) -> Memory:
@@ -93,7 +94,7 @@ def say_something(memory: Memory, text: str = "What is the kiln at?") -> str:
 # ---------------------------------------------------------------- messages
 
 
-def test_each_kind_of_note_gets_its_own_commit(home: Path, committer: Committer, git_log: GitLog) -> None:
+def test_each_kind_of_note_gets_its_own_commit(home: Path, committer: NoteCommitter, git_log: GitLog) -> None:
     note(home, "knowledge/identity/USER.md", "# Ada\n")
     note(home, "knowledge/projects/kiln.md")
     note(home, "topics/kiln.md", "---\ntriggers: [kiln]\n---\n")
@@ -110,7 +111,7 @@ def test_each_kind_of_note_gets_its_own_commit(home: Path, committer: Committer,
 
 @pytest.mark.parametrize("kind", ["explore", "extract"])
 def test_on_a_branch_for_trying_out_the_kind_is_that_of_the_branch(
-    home: Path, committer: Committer, git_log: GitLog, kind: str
+    home: Path, committer: NoteCommitter, git_log: GitLog, kind: str
 ) -> None:
     user(home, "switch", "-q", "-c", f"{kind}/other-way")
     main = head(home)
@@ -123,7 +124,7 @@ def test_on_a_branch_for_trying_out_the_kind_is_that_of_the_branch(
 
 
 def test_the_message_says_what_changed_file_by_file(
-    home: Path, committer: Committer, git_log: GitLog
+    home: Path, committer: NoteCommitter, git_log: GitLog
 ) -> None:
     note(home, "knowledge/projects/kiln.md", "# Kiln\n\n## Heat\n\n1200\n")
     committer.commit_notes()
@@ -145,7 +146,7 @@ def test_the_same_changes_get_the_same_commit_wherever_they_are_made(home: Path,
     for root in (home, tmp_path / "copy"):
         note(root, "knowledge/b.md", "b\n")
         note(root, "knowledge/a.md", "a\n")
-        names.add(Committer(Home(root), Git(root), lambda: NOON).commit_notes().commits)
+        names.add(note_committer(root, lambda: NOON).commit_notes().commits)
     assert len(names) == 1
 
 
@@ -189,7 +190,7 @@ def test_a_note_is_credited_to_the_last_session_that_changed_it_and_only_once(
     assert git_log("-1")[0].trailer("Session") == []
 
 
-def test_file_names_cannot_forge_a_trailer(home: Path, committer: Committer) -> None:
+def test_file_names_cannot_forge_a_trailer(home: Path, committer: NoteCommitter) -> None:
     note(home, "knowledge/x\n\nSession: forged\nTranscript-SHA256: forged\n.md")
     note(home, "knowledge/zz\n\nTranscript-SHA256: forged.md")
     committer.commit_notes()
@@ -254,7 +255,7 @@ def test_without_auto_commit_a_conversation_waits_until_it_is_asked_for(home: Pa
 
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_odd_names_are_committed_exactly_also_when_changed_renamed_and_deleted(
-    home: Path, committer: Committer, name: str
+    home: Path, committer: NoteCommitter, name: str
 ) -> None:
     file = note(home, f"knowledge/{name}")
     assert committer.commit_notes().left == ()
@@ -276,7 +277,7 @@ def test_odd_names_are_committed_exactly_also_when_changed_renamed_and_deleted(
     user(home, "fsck", "--strict")
 
 
-def test_all_odd_names_go_into_one_commit(home: Path, committer: Committer) -> None:
+def test_all_odd_names_go_into_one_commit(home: Path, committer: NoteCommitter) -> None:
     for name in ODD_NAMES:
         note(home, f"knowledge/{name}")
     assert len(committer.commit_notes().commits) == 1
@@ -285,7 +286,7 @@ def test_all_odd_names_go_into_one_commit(home: Path, committer: Committer) -> N
 
 
 def test_a_file_that_becomes_a_folder_and_back_is_committed_as_it_is(
-    home: Path, committer: Committer
+    home: Path, committer: NoteCommitter
 ) -> None:
     file = note(home, "knowledge/thing")
     committer.commit_notes()
@@ -303,7 +304,7 @@ def test_a_file_that_becomes_a_folder_and_back_is_committed_as_it_is(
     user(home, "fsck", "--strict")
 
 
-def test_bytes_of_a_note_are_committed_as_they_are(home: Path, committer: Committer) -> None:
+def test_bytes_of_a_note_are_committed_as_they_are(home: Path, committer: NoteCommitter) -> None:
     data = b"\xff\xfe\x00crlf\r\nno end"
     (home / "knowledge/raw.bin").write_bytes(data)
     committer.commit_notes()
@@ -312,7 +313,7 @@ def test_bytes_of_a_note_are_committed_as_they_are(home: Path, committer: Commit
 
 
 def test_an_executable_note_leaves_the_index_clean_and_stays_executable(
-    home: Path, committer: Committer
+    home: Path, committer: NoteCommitter
 ) -> None:
     note(home, "knowledge/run.sh", "#!/bin/sh\n").chmod(0o755)
     committer.commit_notes()
@@ -324,7 +325,7 @@ def test_an_executable_note_leaves_the_index_clean_and_stays_executable(
     assert status(home) == ""
 
 
-def test_two_thousand_notes_are_committed_changed_and_deleted(home: Path, committer: Committer) -> None:
+def test_two_thousand_notes_are_committed_changed_and_deleted(home: Path, committer: NoteCommitter) -> None:
     paths = [home / f"knowledge/many/{number}.md" for number in range(2000)]
     paths[0].parent.mkdir()
     for file in paths:
@@ -344,7 +345,7 @@ def test_two_thousand_notes_are_committed_changed_and_deleted(home: Path, commit
 # ---------------------------------------------------------------- what is not committed is named
 
 
-def test_links_and_pipes_are_left_and_named(home: Path, committer: Committer, tmp_path: Path) -> None:
+def test_links_and_pipes_are_left_and_named(home: Path, committer: NoteCommitter, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret\n")
     (home / "knowledge/link.md").symlink_to(tmp_path / "secret")
     (home / "knowledge/folder").symlink_to(tmp_path)
@@ -357,7 +358,7 @@ def test_links_and_pipes_are_left_and_named(home: Path, committer: Committer, tm
 
 
 def test_a_note_that_turned_into_a_pipe_or_a_link_is_neither_read_nor_deleted(
-    home: Path, committer: Committer, tmp_path: Path
+    home: Path, committer: NoteCommitter, tmp_path: Path
 ) -> None:
     one, two = note(home, "knowledge/one.md"), note(home, "knowledge/two.md")
     committer.commit_notes()
@@ -375,7 +376,7 @@ def test_a_note_that_turned_into_a_pipe_or_a_link_is_neither_read_nor_deleted(
 
 
 def test_a_folder_that_turned_into_a_link_leads_nowhere(
-    home: Path, committer: Committer, tmp_path: Path
+    home: Path, committer: NoteCommitter, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -389,7 +390,7 @@ def test_a_folder_that_turned_into_a_link_leads_nowhere(
 
 
 def test_a_hard_link_to_a_file_elsewhere_is_left_and_named(
-    home: Path, committer: Committer, tmp_path: Path
+    home: Path, committer: NoteCommitter, tmp_path: Path
 ) -> None:
     (tmp_path / "secret").write_text("secret\n")
     os.link(tmp_path / "secret", home / "knowledge/hard.md")
@@ -398,7 +399,7 @@ def test_a_hard_link_to_a_file_elsewhere_is_left_and_named(
     assert outcome.commits == ()
 
 
-def test_a_repository_inside_knowledge_is_left_and_named(home: Path, committer: Committer) -> None:
+def test_a_repository_inside_knowledge_is_left_and_named(home: Path, committer: NoteCommitter) -> None:
     inner = home / "knowledge/inner"
     user(home, "init", "-q", str(inner))
     note(home, "knowledge/inner/a.md")
@@ -410,14 +411,14 @@ def test_a_repository_inside_knowledge_is_left_and_named(home: Path, committer: 
     assert files_of(home) == {"knowledge/ours.md"}
 
 
-def test_only_the_folders_of_notes_are_looked_after(home: Path, committer: Committer) -> None:
+def test_only_the_folders_of_notes_are_looked_after(home: Path, committer: NoteCommitter) -> None:
     for path in ("knowledge/good.md", "raw/elsewhere.md", "other.md", "somewhere/else.md"):
         note(home, path)
     assert len(committer.commit_notes().commits) == 1
     assert files_of(home) == {"knowledge/good.md"}
 
 
-def test_what_gitignore_excludes_is_not_committed(home: Path, committer: Committer) -> None:
+def test_what_gitignore_excludes_is_not_committed(home: Path, committer: NoteCommitter) -> None:
     for name in ("knowledge/a.tmp", "knowledge/.env", "knowledge/id.key", "knowledge/secrets/x.md"):
         note(home, name)
     assert committer.commit_notes().commits == ()
@@ -447,7 +448,7 @@ def test_staged_work_of_the_user_stays_staged_and_is_not_swept_in(home: Path, me
     assert status(home) == ""
 
 
-def test_a_staged_rename_is_the_users(home: Path, committer: Committer) -> None:
+def test_a_staged_rename_is_the_users(home: Path, committer: NoteCommitter) -> None:
     user(home, "mv", "knowledge/people/_index.md", "knowledge/people/all.md")
     before = status(home)
     outcome = committer.commit_notes()
@@ -459,14 +460,14 @@ def test_a_staged_rename_is_the_users(home: Path, committer: Committer) -> None:
     assert status(home) == before
 
 
-def test_a_note_the_user_means_to_add_is_left_and_named(home: Path, committer: Committer) -> None:
+def test_a_note_the_user_means_to_add_is_left_and_named(home: Path, committer: NoteCommitter) -> None:
     note(home, "knowledge/new.md")
     user(home, "add", "-N", "knowledge/new.md")
     outcome = committer.commit_notes()
     assert (outcome.commits, [problem.where for problem in outcome.left]) == ((), ["knowledge/new.md"])
 
 
-def test_unstaged_edits_outside_the_notes_are_left_as_they_are(home: Path, committer: Committer) -> None:
+def test_unstaged_edits_outside_the_notes_are_left_as_they_are(home: Path, committer: NoteCommitter) -> None:
     note(home, "README.md", "one\n")
     user(home, "add", "README.md")
     user(home, "commit", "-q", "-m", "mine", "--no-verify")
@@ -537,7 +538,7 @@ def test_the_users_editor_is_also_seen_when_the_home_is_reached_through_a_link(h
     with editing(home, "-a") as finish:
         lock = home / ".git/index.lock"
         os.utime(lock, (time.time() - 300,) * 2)
-        assert Committer(Home(link), Git(link), lambda: NOON).commit_notes().waiting
+        assert note_committer(link, lambda: NOON).commit_notes().waiting
         assert finish() == 0
     assert status(home) == ""
 
@@ -615,7 +616,7 @@ def test_a_commit_on_another_branch_leaves_main_alone_and_comes_with_the_merge(
 # ---------------------------------------------------------------- locks
 
 
-def test_a_young_index_lock_is_somebodys_and_is_respected(home: Path, committer: Committer) -> None:
+def test_a_young_index_lock_is_somebodys_and_is_respected(home: Path, committer: NoteCommitter) -> None:
     note(home, "knowledge/a.md")
     (home / ".git/index.lock").touch()
     assert "in the middle of a git command" in committer.commit_notes().waiting
@@ -623,7 +624,7 @@ def test_a_young_index_lock_is_somebodys_and_is_respected(home: Path, committer:
 
 
 def test_an_old_index_lock_stops_no_commit_is_left_and_the_index_learns_later(
-    home: Path, committer: Committer
+    home: Path, committer: NoteCommitter
 ) -> None:
     lock = home / ".git/index.lock"
     lock.touch()
@@ -640,7 +641,7 @@ def test_an_old_index_lock_stops_no_commit_is_left_and_the_index_learns_later(
 
 @pytest.mark.parametrize("name", ["refs/heads/main.lock", "HEAD.lock", "packed-refs.lock"])
 def test_an_old_lock_of_a_dead_git_is_cleared_and_the_commit_goes_through(
-    home: Path, committer: Committer, name: str
+    home: Path, committer: NoteCommitter, name: str
 ) -> None:
     lock = home / ".git" / name
     lock.touch()
@@ -669,7 +670,7 @@ def test_a_young_lock_of_unknown_owner_is_not_cleared(home: Path, memory: Memory
 
 @pytest.mark.parametrize("name", ["refs/heads/main.lock", "index.lock"])
 def test_a_young_lock_that_our_own_dead_git_left_is_cleared_at_once(
-    home: Path, committer: Committer, name: str
+    home: Path, committer: NoteCommitter, name: str
 ) -> None:
     (home / ".tacit/git-busy").touch()
     (home / ".git" / name).touch()
@@ -684,7 +685,7 @@ def test_a_young_lock_that_our_own_dead_git_left_is_cleared_at_once(
     assert status(home) == ""
 
 
-def test_a_lock_older_than_our_death_is_not_ours(home: Path, committer: Committer) -> None:
+def test_a_lock_older_than_our_death_is_not_ours(home: Path, committer: NoteCommitter) -> None:
     lock = home / ".git/refs/heads/main.lock"
     lock.touch()
     os.utime(lock, (time.time() - 30,) * 2)

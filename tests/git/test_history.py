@@ -13,13 +13,13 @@ import pytest
 
 from tacit.config import Config
 from tacit.errors import GitError, TacitError, UnsafePath, UsageError
-from tacit.git import committer
+from tacit.git import note_changes
 from tacit.git.attributes import is_lfs_pointer, make_lfs_pointer
 from tacit.git.committer import Committer
 from tacit.git.history import History
-from tacit.git.repository import Git
 from tacit.home.layout import Home
 from tacit.memory import Memory
+from tests.git.committers import note_committer
 
 CET = timezone(timedelta(hours=1))
 NOTE = "knowledge/projects/kiln.md"
@@ -54,7 +54,7 @@ class Story:
                 file.unlink()
             else:
                 file.write_text(text)
-        made = Committer(Home(self.home), Git(self.home), lambda: self.now).commit_notes().commits
+        made = note_committer(self.home, lambda: self.now).commit_notes().commits
         assert len(made) == 1
         return made[0]
 
@@ -539,7 +539,7 @@ PICTURE = "attachments/kiln.png"
 @pytest.fixture
 def large(story: Story, monkeypatch: pytest.MonkeyPatch) -> Story:
     """A picture that git-lfs keeps, and its deletion."""
-    monkeypatch.setattr(committer, "is_lfs_installed", lambda: True)
+    monkeypatch.setattr(note_changes, "is_lfs_installed", lambda: True)
     story.write("02-16 09:00", (PICTURE, "the picture"))
     assert is_lfs_pointer(user(story.home, "show", f"HEAD:{PICTURE}").encode())
     return story
@@ -550,7 +550,7 @@ def test_undo_of_a_deleted_attachment_brings_back_its_bytes_and_not_the_pointer(
     again = large.history.undo(bad)
     assert (large.home / PICTURE).read_text() == "the picture"
     assert user(large.home, "show", f"HEAD:{PICTURE}").encode() == make_lfs_pointer(b"the picture")
-    assert large.memory.services.committer.note_changes().edits == ()
+    assert large.memory.services.note_committer.note_changes().edits == ()
     large.history.undo(again)
     assert not (large.home / PICTURE).exists()
 

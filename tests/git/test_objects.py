@@ -31,7 +31,7 @@ def test_many_loose_objects_are_packed_and_every_transcript_is_still_proved(
     number = 0
     while not any((home / ".git/objects/17").glob("*")):
         (home / "knowledge" / "reference" / "n.md").write_text(f"{number}\n")
-        memory.commit() if number % 20 == 0 else memory.services.committer.commit_notes()
+        memory.commit() if number % 20 == 0 else memory.services.note_committer.commit_notes()
         number += 1
     with memory.session(session_id="kept") as session:
         session.message("user", "keep me")

@@ -14,11 +14,11 @@ import pytest
 
 import tacit
 from tacit.git.commits import CommitPlan, FileChange, import_commits
-from tacit.git.committer import Committer
 from tacit.git.repair import find_damage, repair
 from tacit.git.repository import Blob, Git, blob_name
 from tacit.git.work_marker import GitWork
 from tacit.home.layout import Home
+from tests.git.committers import note_committer
 
 NOTE = "knowledge/projects/kiln.md"
 
@@ -29,7 +29,7 @@ def user(root: Path, *arguments: str) -> str:
 
 
 def commit(home: Path) -> tuple[str, ...]:
-    return Committer(Home(home), Git(home), lambda: datetime.now().astimezone()).commit_notes().commits
+    return note_committer(home, lambda: datetime.now().astimezone()).commit_notes().commits
 
 
 def snapshot(home: Path) -> str:

@@ -93,7 +93,7 @@ def test_nothing_in_the_home_changes_before_it_is_adopted(lived: Life) -> None:
     anew(lived)
     assert snapshot(lived.root) == before
     assert lived.memory.git.head() == head
-    assert lived.memory.services.committer.note_changes().edits == ()
+    assert lived.memory.services.note_committer.note_changes().edits == ()
 
 
 def test_what_was_learned_by_fewer_extractors_is_completed_and_adopted_in_one_commit(life: Life) -> None:

@@ -161,7 +161,7 @@ def _undo(memory: Memory, options: argparse.Namespace) -> int:
 
 def _snapshot(memory: Memory, options: argparse.Namespace) -> int:
     _require_plain_name(options.name)
-    left_out = [edit.path for edit in memory.services.committer.note_changes().edits]
+    left_out = [edit.path for edit in memory.services.note_committer.note_changes().edits]
     tag = create_snapshot(memory.git, options.name, options.kind)
     if options.json:
         output.dump({"tag": tag, "not_in_it": left_out})

@@ -87,7 +87,7 @@ def _dry_run(memory: Memory, options: argparse.Namespace) -> int:
         by_schedule = task == "all" and memory.services.condenser.is_prune_due()
         prune, archive = task == "prune" or by_schedule, task == "archive" or by_schedule
         summed = memory.services.condenser.condense(periods, prune=prune, archive=archive, dry_run=True)
-    left_out = memory.services.committer.note_changes().left if task in ("commit", "all") else ()
+    left_out = memory.services.note_committer.note_changes().left if task in ("commit", "all") else ()
     if options.json:
         output.dump({
             "would_commit": [path for _, path in commits],
@@ -126,7 +126,7 @@ def _preview_draft(memory: Memory, draft: ChangeRequest) -> str:
 
 def _pending_commits(memory: Memory) -> list[tuple[str, str]]:
     rows = [("add", path) for path in memory.services.maintenance.list_uncommitted_transcripts()]
-    return rows + [(edit.verb, edit.path) for edit in memory.services.committer.note_changes().edits]
+    return rows + [(edit.verb, edit.path) for edit in memory.services.note_committer.note_changes().edits]
 
 
 # ---------------------------------------------------------------- report
