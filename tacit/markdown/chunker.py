@@ -6,7 +6,7 @@ or a sentence, else at a line end, else at a space, else anywhere. Every charact
 exactly one chunk, in order, and no chunk is longer than the limit.
 
 The number of chunks is not limited: without the 201st chunk of a long file its text could not be found. A
-caller that wants fewer can take a slice. Time grows with the length of the file, whatever is in it.
+caller that wants fewer can take a slice. Time is linear in the length of the file.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ A marker is a line that begins with seven or more of one sign, alone or before a
     >>>>>>> theirs
 
 A line `=======` alone underlines a heading, and `|||||||` is a row of a table, so only `<` and `>` count by
-themselves, as a marker that somebody forgot to remove. A note that explains conflicts quotes them in a fenced
+themselves, as a marker that was left behind. A note that explains conflicts quotes them in a fenced
 code block: a conflict that begins and ends within one closed block is a quotation. Mail that is quoted seven
 levels deep has other quoted lines around it, and a marker has none.
 """

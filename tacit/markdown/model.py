@@ -33,4 +33,4 @@ class Remembered(NamedTuple):
     path: str  # empty: it waits as a proposal
     line: str
     is_new: bool
-    said: str  # for whoever asked
+    said: str  # for the caller

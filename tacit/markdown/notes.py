@@ -72,7 +72,7 @@ def split(text: str) -> tuple[str, str]:
 
 
 def parse(text: str, where: str = "note") -> Note:
-    """Read a note, whatever is in it. `where` is the name shown in its problems."""
+    """Read a note. Any text is one. `where` is the name shown in its problems."""
     head, body = split(text)
     if not head:
         unclosed = (Problem(where, *_UNCLOSED, line=1),) if _OPENING.match(text) else ()

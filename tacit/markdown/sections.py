@@ -23,7 +23,7 @@ class Section(NamedTuple):
     level: int  # 1 to 6; 0 is the text above the first heading
     line: int  # of its heading, counted from 1
     start: int
-    own_end: int  # where the next heading begins, of whatever rank
+    own_end: int  # where the next heading begins, of any rank
     end: int  # where the next heading of its rank or a higher one begins
 
     def text(self, whole: str) -> str:

@@ -23,7 +23,7 @@ from tacit.text.yaml_reader import BOM
 Audience: TypeAlias = Literal["anyone", "group", "owner"]
 AUDIENCES: tuple[Audience, ...] = get_args(Audience)  # from the widest to the narrowest
 
-NOBODY = "?"  # an agent whose name cannot be read; no real agent has this name
+NO_AGENT = "?"  # an agent whose name cannot be read; no real agent has this name
 
 _Field: TypeAlias = Literal["audience", "agent"]
 _FIELDS: tuple[_Field, ...] = ("audience", "agent")
@@ -70,9 +70,9 @@ def read_agents(note: Note) -> tuple[str, ...]:
     """The agents to which a note belongs; empty: all. If it is set twice, both must hold."""
     name_lists = [names for value in _find_values(note, "agent") if (names := parse_names(value))]
     if not name_lists:
-        return (NOBODY,) if _restricts_unread(note, "agent") else ()
+        return (NO_AGENT,) if _restricts_unread(note, "agent") else ()
     common = tuple(name for name in name_lists[0] if all(name in names for names in name_lists))
-    return common or (NOBODY,)
+    return common or (NO_AGENT,)
 
 
 # What is written
@@ -107,11 +107,11 @@ def _is_key(key: str, name: _Field) -> bool:
 def _duplicate_values(head: str, name: _Field) -> Iterator[object]:
     """All values of a duplicate key, of which the fields have only the last."""
     if "{" in head and len(re.findall(name, head, re.IGNORECASE)) > 1:
-        yield NOBODY  # they may stand on one line
+        yield NO_AGENT  # they may stand on one line
     entries = [entry for entry in _ENTRY.finditer(head) if _is_key(entry["key"], name)]
     for entry in entries if len(entries) > 1 else ():
         line = head[entry.start() :].splitlines()[0]
-        yield from list(_matching_values(frontmatter.read(f"{line.strip()}\n")[0], name)) or [NOBODY]
+        yield from list(_matching_values(frontmatter.read(f"{line.strip()}\n")[0], name)) or [NO_AGENT]
 
 
 def _has_error(note: Note) -> bool:

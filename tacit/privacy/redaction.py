@@ -10,8 +10,8 @@ an address. When in doubt it is private. An unclosed tag reaches to the end of t
 beginning may be in an earlier message, reaches back to the start. A text that only talks about the tags, in
 code or in quotes, is treated as if it meant them.
 
-What must stay true: `clean` of a cleaned text changes nothing; time grows with the length of the text,
-whatever is in it; any string can be cleaned. Only `re` is imported, because hooks start with this module.
+What must stay true: `clean` of a cleaned text changes nothing; time is linear in the length of the text;
+any string can be cleaned. Only `re` is imported, because hooks start with this module.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ There are two ways, and both prefer a miss to a false alarm:
 - by the word before it (`password: …`, `api_key=…`, `Authorization: Bearer …`), if the value looks generated.
   A hash, an id, a path or a word in that place is not a secret.
 
-What must stay true: time grows with the length of the text, whatever is in it; and a pattern is compiled only
+What must stay true: time is linear in the length of the text; and a pattern is compiled only
 when its first letters are in the text, so that a short message costs a few searches for fixed letters and
 starting costs nothing. Only `re` is imported.
 
@@ -18,6 +18,15 @@ from __future__ import annotations
 
 import re
 
+from tacit.privacy.secret_forms import (
+    ALNUM,
+    AMBIGUOUS_PREFIXES,
+    HEX,
+    PATTERNS,
+    SERVICES,
+    WORD,
+)
+
 TYPE_CHECKING = False  # as in typing, which costs more to import than all of this
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,157 +36,13 @@ if TYPE_CHECKING:
 
 BLANK = "\0"  # replaces text that was removed already: no secret reaches across it
 
-_A, _U, _D, _H, _B = "A-Za-z0-9", "A-Za-z0-9_-", "A-Za-z0-9_.-", "0-9a-fA-F", "0-9A-Z"
-
-# Kind, prefixes, the characters that follow, and their minimum number.
-_SERVICES: tuple[tuple[str, str, str, int], ...] = (
-    ("anthropic key", "sk-ant-", _U, 20),
-    ("openrouter key", "sk-or-", _U, 20),
-    ("langfuse key", "sk-lf-", _U, 20),
-    ("openai key", "sk-proj- sk-svcacct- sk-admin- sk-None-", _U, 20),
-    ("google key", "AIza", _U, 35),
-    ("google token", "ya29. GOCSPX- 1//0", _U, 20),
-    ("firebase key", ":APA91b", _U, 100),
-    ("aws key", "ABSK", _A + "+/=", 100),
-    ("github token", "ghp_ gho_ ghu_ ghs_ ghr_", _A, 36),
-    ("github token", "github_pat_", _U, 40),
-    ("gitlab token", "glpat- glptt- gldt- glrt- glcbt- glsoat- glagent- glft- glffct- glimt- gloas-", _D, 20),
-    ("gitlab token", "GR1348941", _U, 20),
-    ("gitlab token", "_gitlab_session=", _A, 32),
-    ("bitbucket token", "ATBB", _A, 24),
-    ("atlassian token", "ATATT3x ATCTT3x", _A + "_=-", 50),
-    ("slack token", "xoxb- xoxp- xoxa- xoxr- xoxo- xoxs- xoxc- xoxd- xoxe- xoxe. xapp-", "%" + _D, 12),
-    ("stripe key", "sk_live_ sk_test_ sk_prod_ rk_live_ rk_test_ rk_prod_", _A, 10),
-    ("stripe key", "whsec_", _A + "+/=", 24),
-    ("npm token", "npm_", _A, 36),
-    ("pypi token", "pypi-", _U, 50),
-    ("rubygems key", "rubygems_", _H, 40),
-    ("crates token", "cio", _A, 32),
-    ("docker token", "dckr_pat_ dckr_oat_", _U, 20),
-    ("hugging face token", "hf_ api_org_", _A, 30),
-    ("sendgrid key", "SG.", _D, 40),
-    ("mailgun key", "key-", _H, 32),
-    ("mailgun key", "pubkey-", _H, 32),
-    ("brevo key", "xkeysib- xsmtpsib-", _U, 40),
-    ("groq key", "gsk_", _A, 40),
-    ("xai key", "xai-", _A, 40),
-    ("perplexity key", "pplx-", _A, 32),
-    ("replicate token", "r8_", _A, 32),
-    ("nvidia key", "nvapi-", _U, 40),
-    ("cerebras key", "csk-", _A, 32),
-    ("fireworks key", "fw_", _A, 20),
-    ("pinecone key", "pcsk_", _U, 30),
-    ("voyage key", "pa-", _U, 32),
-    ("tavily key", "tvly-", _U, 24),
-    ("jina key", "jina_", _U, 32),
-    ("firecrawl key", "fc-", _H, 32),
-    ("langsmith key", "lsv2_pt_ lsv2_sk_", _U, 32),
-    ("resend key", "re_", _A + "_", 24),
-    ("shopify token", "shpat_ shpss_ shpca_ shppa_", _H, 32),
-    ("square token", "sq0atp- sq0csp- EAAA", _U, 22),
-    ("razorpay key", "rzp_live_ rzp_test_", _A, 14),
-    ("digitalocean token", "dop_v1_ doo_v1_ dor_v1_", _H, 64),
-    ("databricks token", "dapi", _H, 32),
-    ("doppler token", "dp.pt. dp.st. dp.ct. dp.sa. dp.scim.", _D, 20),
-    ("vault token", "hvs. hvb. hvr.", _U, 24),
-    ("fly token", "fm1_ fm1a_ fm1r_ fm2_ fo1_", _A + "_+/=-", 40),
-    ("grafana token", "glsa_ glc_", _A + "_+/=", 32),
-    ("new relic key", "NRAK- NRJS- NRII-", _A, 19),
-    ("sentry token", "sntrys_ sntryu_", _A + "_+/=", 40),
-    ("linear key", "lin_api_ lin_oauth_", _A, 32),
-    ("notion token", "ntn_ secret_", _A, 40),
-    ("figma token", "figd_ figo_", _U, 30),
-    ("postman key", "PMAK-", _H + "-", 50),
-    ("pulumi token", "pul-", _H, 40),
-    ("planetscale token", "pscale_tkn_ pscale_pw_ pscale_oauth_", "=" + _D, 32),
-    ("supabase key", "sbp_ sb_secret_", _U, 30),
-    ("netlify token", "nfp_", _A, 36),
-    ("render key", "rnd_", _A, 24),
-    ("heroku key", "HRKU-", _U, 32),
-    ("circleci token", "CCIPAT_", _U, 40),
-    ("buildkite token", "bkua_", _H, 40),
-    ("sonar token", "sqp_ squ_ sqa_", _H, 40),
-    ("contentful token", "CFPAT-", _U, 40),
-    ("typeform token", "tfp_", _U, 40),
-    ("tailscale key", "tskey-", _U, 20),
-    ("1password token", "ops_eyJ", _A + "_+/=-", 100),
-    ("mapbox token", "sk.eyJ", _D, 60),
-    ("dropbox token", "sl.", _U, 100),
-    ("facebook token", "EAA", _A, 80),
-    ("matrix token", "syt_", _A + "_", 30),
-    ("clojars token", "CLOJARS_", _A, 40),
-    ("dynatrace token", "dt0c01.", _D, 60),
-    ("duffel token", "duffel_live_ duffel_test_", "=" + _U, 30),
-    ("easypost key", "EZAK EZTK", _A, 50),
-    ("flutterwave key", "FLWSECK-", _A, 20),
-    ("flutterwave key", "FLWSECK_TEST-", _A, 12),
-    ("infracost key", "ico-", _A, 32),
-    ("prefect key", "pnu_", _A, 36),
-    ("readme key", "rdme_", _A, 60),
-    ("scalingo token", "tk-us-", _U, 40),
-    ("shippo token", "shippo_live_ shippo_test_", _H, 40),
-    ("sourcegraph token", "sgp_", _H + "_", 40),
-    ("settlemint token", "sm_aat_ sm_pat_ sm_sat_", _A, 16),
-    ("cloudflare key", "v1.0-", _H + "-", 100),
-    ("alibaba key", "LTAI", _A, 20),
-    ("artifactory key", "AKCp", _A, 60),
-    ("artifactory key", "cmVmd", _A, 59),
-    ("openshift token", "sha256~", _U, 43),
-    ("adobe secret", "p8e-", _A, 32),
-    ("grafana token", "eyJrIjoi", _A + "+/=", 50),
-    ("age key", "AGE-SECRET-KEY-1", _B, 50),
-    ("elevenlabs key", "sk_", _H, 40),
-    ("openai key", "sk-", _U, 20),
-)
-# These prefixes are short enough to occur in ordinary words: the rest must look generated.
-_AMBIGUOUS_PREFIXES = (
-    "sk-", "cio", "fw_", "pa-", "re_", "key-", "sl.", "secret_", "EAA", "EAAA", "ico-", "tk-us-",
-    "v1.0-", "dapi", "fc-", "1//0", "ATBB", "ABSK",
-)  # fmt: skip
-
 # Between two letters of a key: the end of a line, as terminals and mail programs break it, and a quote mark.
 _LINE_BREAK = r"(?:[ \t]*+\r?\n[ \t>|]*+)?+"
 _NEXT_LINE = r"[ \t]*+\r?\n[ \t>|]*+([A-Za-z0-9_+/=.-]{12,}+)(?=[\s\"'`,;)\]]|\Z)"
 
-_WEB_TOKEN = rf"(?<![{_U}])eyJ[{_U}]{{8,}}+\.[{_U}]{{8,}}+\.[{_U}]*+(?:\.[{_U}]++){{0,2}}"
-_HASH = rf"\$(?:2[abxy]\$\d\d\$[{_A}./]{{53}}|[156y]\$[^\s$\0]{{1,40}}\$[{_A}./$]{{20,}}+)"
-_CURL = r"curl [^\n\0]{0,300}?-(?:u|-user)[ =]{0,3}[\"']?[^\s:\"'\0]{1,80}:([^\s\"'\0]{3,80})"
-
-# Forms without a fixed prefix: kind, letters that must be there, pattern, the group that is the secret.
-_PATTERNS: tuple[tuple[str, str, str, int], ...] = (
-    ("aws access key", "AKIA", rf"(?<![{_A}])AKIA[{_B}]{{16}}(?![{_A}])", 0),
-    ("aws access key", "IA", rf"(?<![{_A}])A[SB]IA[{_B}]{{16}}(?![{_A}])", 0),
-    ("aws access key", "ACCA", rf"(?<![{_A}])ACCA[{_B}]{{16}}(?![{_A}])", 0),
-    ("aws secret key", "AKIA", rf"AKIA[{_B}]{{16}}[\s,;:|\"'/]{{1,8}}([{_A}/+]{{40}})(?![{_A}/+=])", 1),
-    (
-        "openai key",
-        "T3BlbkFJ",
-        rf"(?<![{_A}])sk-[{_U}]{{16,160}}?T3BlbkFJ[{_U}]{{16,}}+",
-        0,
-    ),
-    ("json web token", "eyJ", _WEB_TOKEN, 0),
-    ("telegram token", ":AA", rf"(?<!\d)\d{{8,10}}:AA[{_U}]{{30,}}+", 0),
-    ("twilio key", "SK", rf"(?<![{_A}])SK[{_H}]{{32}}(?![{_A}])", 0),
-    ("airtable token", "pat", rf"(?<![{_A}])pat[{_A}]{{14}}\.[0-9a-f]{{64}}", 0),
-    ("mailchimp key", "-us", rf"(?<![{_A}])[0-9a-f]{{32}}-us\d{{1,2}}(?![{_A}])", 0),
-    ("terraform token", ".atlasv1.", rf"(?<![{_A}])[{_A}]{{14}}\.atlasv1\.[{_U}]{{60,}}+", 0),
-    ("azure secret", "Q~", rf"(?<![{_A}~_.-])[{_A}~_.-]{{3}}\dQ~[{_A}~_.-]{{31,34}}(?![{_A}~_.-])", 0),
-    ("azure signature", "sig=", rf"[?&]sig=([{_A}%+/=]{{30,}}+)", 1),
-    ("slack webhook", "hooks.slack.com/", rf"hooks\.slack\.com/(?:services|workflows)/([{_A}/]{{20,}}+)", 1),
-    ("discord webhook", "/webhooks/", rf"/api/webhooks/\d{{15,21}}/([{_U}]{{30,}}+)", 1),
-    ("teams webhook", ".webhook.office.com", r"\.webhook\.office\.com/(webhookb2/[^\s\"'<>\0]{30,}+)", 1),
-    ("vault token", "s.", rf"(?<![{_A}.])s\.(?=[a-z]*\d)[a-z0-9]{{24}}(?![{_A}])", 0),
-    ("octopus key", "API-", rf"(?<![{_A}])API-[{_B}]{{26}}(?![{_A}])", 0),
-    ("maxmind key", "_mmk", rf"(?<![{_U}])[{_A}]{{6}}_[{_A}]{{29}}_mmk", 0),
-    ("cloudflare token", "cf", rf"(?<![{_A}])cf(?:ut|at|k)_[{_A}]{{40}}[{_H}]{{8}}", 0),
-    ("plaid token", "access-", rf"access-(?:production|development|sandbox)-[{_H}-]{{36}}", 0),
-    ("password hash", "$", _HASH, 0),
-    ("otp secret", "otpauth://", r"otpauth://[^\s\0]{1,300}?[?&]secret=([A-Za-z2-7=]{8,}+)", 1),
-    ("password", "curl", _CURL, 1),
-)
-_DISCORD = rf"(?<![{_U}])[{_U}]{{24,28}}\.[{_U}]{{6}}\.([{_U}]{{27,40}}+)"
+_DISCORD = rf"(?<![{WORD}])[{WORD}]{{24,28}}\.[{WORD}]{{6}}\.([{WORD}]{{27,40}}+)"
 _LOGIN = r"://[^\s:/@?#\0\"'<>\[\]]{0,128}:([^\s/\0\"'<>]{1,256})@"
-_TOKEN_LOGIN = rf"://([{_U}]{{20,200}})@"
+_TOKEN_LOGIN = rf"://([{WORD}]{{20,200}})@"
 _PHRASE = (
     r"(?:seed|recovery|backup|mnemonic|wiederherstellungs)[ _-]?(?:phrase|words|wörter)?[\"'`*]{0,3}\s{0,3}"
     r"(?:[:=]|\bis\b|\bist\b)\s{0,3}[\"'`]?"
@@ -204,16 +69,16 @@ _VALUE = (
     r"[*_]{0,2}(?:\\{0,4}\"([^\"\n\0]{1,200})|\\{0,4}'([^'\n\0]{1,200})|`([^`\n\0]{1,200})"
     r"|([!-~\u00a1-\u024f]{1,200}))"
 )
-_BEARER = rf"\bbearer[ \t:=]{{1,3}}[\"']?([{_A}_+/=.~-]{{16,}}+)"
+_BEARER = rf"\bbearer[ \t:=]{{1,3}}[\"']?([{ALNUM}_+/=.~-]{{16,}}+)"
 _HEADER = (
     r"authorization[\"'\\]{0,3}[ \t]*+[:=][ \t]*+[\"'\\]{0,3}"
-    rf"(?:basic|token|apikey|digest|bot|ssws)[ \t]++([{_A}_+/=.~-]{{8,}}+)"
+    rf"(?:basic|token|apikey|digest|bot|ssws)[ \t]++([{ALNUM}_+/=.~-]{{8,}}+)"
 )
 _COOKIE = r"cookie[\"']?[ \t]*+:[ \t]*+([^\s=;]{1,80}=[^\n\0\"']{16,4000})"
-_KEY = rf"[{_A}_+/=.~:%-]+"
-_KEY_REST = rf"[{_A}_+/=.~%-]*+"
-_UUID = rf"[{_H}]{{8}}-(?:[{_H}]{{4}}-){{3}}[{_H}]{{12}}"
-_HEX = rf"(?=[{_H}]*\d)(?=\d*[a-fA-F])[{_H}]{{20,}}"
+_KEY = rf"[{ALNUM}_+/=.~:%-]+"
+_KEY_REST = rf"[{ALNUM}_+/=.~%-]*+"
+_UUID = rf"[{HEX}]{{8}}-(?:[{HEX}]{{4}}-){{3}}[{HEX}]{{12}}"
+_HEX = rf"(?=[{HEX}]*\d)(?=\d*[a-fA-F])[{HEX}]{{20,}}"
 _MIN_WORD_SHARE = (
     0.45  # of the letters stand in rows like words: a name in code has more of them, a key has fewer
 )
@@ -238,7 +103,7 @@ _PLACEHOLDER = (
 
 KINDS = frozenset(
     (
-        *(row[0] for row in (*_SERVICES, *_PATTERNS)),
+        *(row[0] for row in (*SERVICES, *PATTERNS)),
         *("discord token", "password", "token", "private key", "api key", "key", "secret", "credential"),
         *("bearer token", "cookie", "seed phrase"),
     )
@@ -275,11 +140,11 @@ def blank_spans(text: str, gone: Iterable[tuple[int, int]]) -> str:
 
 def _find_once(text: str, folded: str) -> list[Span]:
     return [
-        *_find_prefixed(text),
+        *_find_by_prefix(text),
         *_find_by_pattern(text),
         *_find_key_blocks(text),
         *_find_logins(text),
-        *_find_assigned(text, folded),
+        *_find_by_name(text, folded),
     ]
 
 
@@ -303,8 +168,8 @@ def _merge_overlaps(overlapping: list[Span]) -> Iterator[Span]:
 # By its beginning
 
 
-def _find_prefixed(text: str) -> Iterator[Span]:
-    for kind, prefixes, characters, min_length in _SERVICES:
+def _find_by_prefix(text: str) -> Iterator[Span]:
+    for kind, prefixes, characters, min_length in SERVICES:
         for prefix in prefixes.split(" "):
             if prefix in text:
                 yield from _find_with_prefix(text, kind, prefix, characters, min_length)
@@ -318,7 +183,7 @@ def _find_with_prefix(text: str, kind: str, prefix: str, characters: str, min_le
         match = body.match(text, position) if _is_word_start(text, start) else None
         if match is not None:
             position = match.end()  # also of what is no key: to look at it again from within takes forever
-            if _looks_generated(match[0], prefix in _AMBIGUOUS_PREFIXES):
+            if _is_generated(match[0], prefix in AMBIGUOUS_PREFIXES):
                 position = _extend_over_lines(text, position)
                 yield start, position, kind
         start = text.find(prefix, position)
@@ -334,7 +199,7 @@ def _is_word_start(text: str, start: int) -> bool:
     )
 
 
-def _looks_generated(body: str, is_ambiguous: bool) -> bool:
+def _is_generated(body: str, is_ambiguous: bool) -> bool:
     if re.match("(?i:your|x{4}|example|redacted)|[.*]{3}", body):
         return False
     if "\n" in body:
@@ -354,12 +219,12 @@ def _extend_over_lines(text: str, end: int) -> int:
 
 
 def _find_by_pattern(text: str) -> Iterator[Span]:
-    for kind, letters, pattern, group in _PATTERNS:
+    for kind, letters, pattern, group in PATTERNS:
         if letters in text:
             for match in _compile(pattern).finditer(text):
                 if kind != "password" or not _is_placeholder(match[group]):
                     yield match.start(group), _extend_over_lines(text, match.end(group)), kind
-    if re.search(rf"\.[{_U}]{{6}}\.[{_U}]{{27}}", text):
+    if re.search(rf"\.[{WORD}]{{6}}\.[{WORD}]{{27}}", text):
         for match in _compile(_DISCORD).finditer(text):
             if _is_random(match[1]):
                 yield match.start(), match.end(), "discord token"
@@ -381,10 +246,10 @@ _BEGIN = r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-{0,5}"
 _END = r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-{0,5}"
 _HEAD_LINE = r"(?:Proc-Type|DEK-Info|Version|Comment):[^\n\0]{0,200}"
 _UNCLOSED_LINES = (  # of a key whose end is missing: lines of nothing but its letters, and a shorter last one
-    rf"(?:(?:\s|\\[nr]|[>|+ \t])*+(?:{_HEAD_LINE}|[{_A}+/=]{{16,}}+))*+"
-    rf"(?:(?:\s|\\[nr]|[>|+ \t])*+[{_A}+/]{{1,15}}+=*+(?=\s*+\Z|[\"'\\]|[ \t]*+\n))?+"
+    rf"(?:(?:\s|\\[nr]|[>|+ \t])*+(?:{_HEAD_LINE}|[{ALNUM}+/=]{{16,}}+))*+"
+    rf"(?:(?:\s|\\[nr]|[>|+ \t])*+[{ALNUM}+/]{{1,15}}+=*+(?=\s*+\Z|[\"'\\]|[ \t]*+\n))?+"
 )
-_KEY_LINE = rf"[>|+ \t]*[{_A}+/=]{{16,}}[ \t\r]*"
+_KEY_LINE = rf"[>|+ \t]*[{ALNUM}+/=]{{16,}}[ \t\r]*"
 
 
 def _find_key_blocks(text: str) -> Iterator[Span]:
@@ -429,7 +294,7 @@ def _find_block_start(text: str, block_end: int, limit: int) -> int:
 # By the word before it
 
 
-def _find_assigned(text: str, folded: str) -> Iterator[Span]:
+def _find_by_name(text: str, folded: str) -> Iterator[Span]:
     for word in _PASSWORDS:
         yield from _find_after_word(word, text, folded, _check_password)
     for word in (*_TOKENS, "key"):

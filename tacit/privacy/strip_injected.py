@@ -6,7 +6,7 @@ had said it.
     ETHOS_CONTEXT.md   `<!-- ethos:context … -->` … `<!-- /ethos:context… -->`
     daily notes        `<!-- adaptive-memory:session=… -->` … `---`
 
-What must stay true: nothing but such a block is removed. Somebody may quote its opening line, so that line
+What must stay true: nothing but such a block is removed. A person may quote its opening line, so that line
 alone is no block; the text below it must have the form of one:
 - a fence has its first source (`[e722 …]`) right below. If its end is cut off, as in a truncated answer, it
   ends with the paragraph below its last source, and the headings above that paragraph; if its beginning is
@@ -199,7 +199,7 @@ def _block_ends(text: str, marks: Sequence[_Mark]) -> list[int]:
     """The end of the block that each mark opens; 0 if it opens none."""
     ends = [0] * len(marks)
     closing: dict[str, int] = {}  # of each fence where the next end of it stands; 0: it opens once more
-    below = 0  # where a block without an end would end that stands above; 0: nobody knows
+    below = 0  # where a block without an end would end that stands above; 0: unknown
     for index in reversed(range(len(marks))):
         mark = marks[index]
         if mark.kind == "closes":

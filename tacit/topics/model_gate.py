@@ -101,7 +101,7 @@ class GatedActivator:
         if self._chat is None and self._reranker is None:
             return [decide_by_rule(*question, self._threshold) for question in questions]
         keys = [cache_key(message, question.topic, self.name) for question in questions]
-        answers = [self._read_cached(key) for key in keys]
+        answers = [self._look_up(key) for key in keys]
         unanswered = [position for position, gated in enumerate(answers) if gated is None]
         new_answers = self._ask_judge(
             message, [questions[position].topic for position in unanswered], deadline
@@ -112,7 +112,7 @@ class GatedActivator:
                 self._answers.put(keys[position], gated.yes)
         return [gated for gated in answers if gated is not None]
 
-    def _read_cached(self, key: str) -> GateAnswer | None:
+    def _look_up(self, key: str) -> GateAnswer | None:
         yes = None if self._answers is None else self._answers.get(key)
         return None if yes is None else GateAnswer(yes, "cache", f"as {self.name} said before")
 
@@ -240,9 +240,9 @@ _ANSWER = re.compile(
 )
 
 
-def parse_yes_or_no(said: str) -> bool | None:
+def parse_yes_or_no(reply: str) -> bool | None:
     """Parse an answer, ignoring leading spaces, quotes, emphasis, `Answer:` and thoughts. None: neither."""
-    answer = _THOUGHT_END.split(said)[-1]
+    answer = _THOUGHT_END.split(reply)[-1]
     if _THOUGHT_START.search(answer):
         return None
     matched = _ANSWER.match(answer)

@@ -89,7 +89,7 @@ class DueTopics(NamedTuple):
 
 def find_due_topics(home: Home, topics: Iterable[Topic], now: datetime) -> DueTopics:
     """Topics that came due since the last acknowledgement."""
-    last = last_acknowledged(home, now)
+    last = find_last_acknowledgement(home, now)
     return DueTopics(find_due_schedules(topics, last.at, now), last.doubt)
 
 
@@ -111,7 +111,7 @@ class Acknowledgement(NamedTuple):
     doubt: str = ""  # why it is a guess
 
 
-def last_acknowledged(home: Home, now: datetime) -> Acknowledgement:
+def find_last_acknowledgement(home: Home, now: datetime) -> Acknowledgement:
     try:
         text = _file(home).read_text(encoding="utf-8")
     except FileNotFoundError:

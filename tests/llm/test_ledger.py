@@ -216,7 +216,7 @@ def test_a_turn_does_not_wait_long_for_another_process_and_asks_nothing_uncounte
     home: Path, clock: Clock
 ) -> None:
     ledger = ledger_in(home, clock)
-    with ledger._locked(1.0), pytest.raises(LimitReached, match="another process holds it"):
+    with ledger._hold_lock(1.0), pytest.raises(LimitReached, match="another process holds it"):
         ledger.meter("gate", "m", PRICE, hurried=True).begin(1, 1)
     assert ledger.today().calls == 0
 

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from tacit.markdown import notes
-from tacit.privacy.audience import NOBODY, has_audience, read_agents
+from tacit.privacy.audience import NO_AGENT, has_audience, read_agents
 from tacit.search.documents import read_document
 from tacit.search.model import Document
 
@@ -80,11 +80,11 @@ def test_a_rule_that_stands_above_a_note_restricts_nothing(text: str) -> None:
         ("---\nAgent: kiln\n---\n", ("kiln",)),
         ("---\nagnet: [kiln, main]\n---\n", ("kiln", "main")),
         ("---\nagent: [kiln, main]\nagents: kiln\n---\n", ("kiln",)),
-        ("---\nagent: kiln\nAgent: main\n---\n", (NOBODY,)),
-        ("---\nagent: kiln\nagent: main\n---\n", (NOBODY,)),
-        ("---\nagent: kiln\nx: [\n---\n", (NOBODY,)),
+        ("---\nagent: kiln\nAgent: main\n---\n", (NO_AGENT,)),
+        ("---\nagent: kiln\nagent: main\n---\n", (NO_AGENT,)),
+        ("---\nagent: kiln\nx: [\n---\n", (NO_AGENT,)),
         ("\n---\nagent: kiln\n---\n", ("kiln",)),
-        ("\n---\nagent: [kiln\n---\n", (NOBODY,)),
+        ("\n---\nagent: [kiln\n---\n", (NO_AGENT,)),
     ],
 )
 def test_a_typing_mistake_never_gives_a_note_to_other_agents(head: str, agents: tuple[str, ...]) -> None:

@@ -40,7 +40,7 @@ from tacit.topics.schedules import (
     DueSchedule,
     acknowledge,
     find_due_schedules,
-    last_acknowledged,
+    find_last_acknowledgement,
     lock_due,
     subtract_elapsed,
     to_json,
@@ -517,7 +517,7 @@ def _print_due(due_topics: Sequence[DueSchedule], since: datetime, options: argp
 
 
 def _read_last_done(memory: Memory, now: datetime) -> datetime:
-    last = last_acknowledged(memory.home, now)
+    last = find_last_acknowledgement(memory.home, now)
     if last.doubt:
         output.warn(f"warning: {last.doubt}")
     return last.at
