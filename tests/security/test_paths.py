@@ -127,7 +127,7 @@ def test_the_daemon_refuses_every_spelling(home: Path) -> None:
         for to in SPELLINGS:
             for more in ({}, {"session_key": OWNER}, {"host": "openclaw", "session_key": OWNER}):
                 status, answer = posted(home, "/v1/remember", text=LINE, to=to, **more)
-                assert (status, "no place to remember" in answer) == (400, True), (to, answer)
+                assert (status, "cannot be remembered in" in answer) == (400, True), (to, answer)
     assert files_in(home) == before
 
 
