@@ -132,7 +132,7 @@ def test_cli_search_takes_what_begins_with_a_hyphen_after_two(tacit: Tacit, ques
 def test_cli_search_says_where_to_put_what_begins_with_a_hyphen(here: Here) -> None:
     done = here("search", "--really?")
     assert done.code == 2
-    assert "goes after two" in done.stderr
+    assert "Put -- before text that starts with a hyphen" in done.stderr
 
 
 @pytest.mark.parametrize("question", ["", " ", "the", '"', "kiln AND (", "a\ufffdb", "*"])

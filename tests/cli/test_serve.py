@@ -158,7 +158,7 @@ def test_files_that_a_killed_daemon_left_are_no_daemon(home: Path, tacit: Tacit)
     with holder(home):
         pass
     assert (home / ".tacit/daemon.json").exists()
-    assert "daemon       does not run" in tacit("status").stdout
+    assert "daemon       not running" in tacit("status").stdout
     assert tacit("stop").stdout == f"No daemon runs for {home}.\n"
     with serving(home) as process:
         assert process.end()[0] == 0
@@ -225,7 +225,7 @@ def test_cli_status_names_who_is_left_out_as_the_config_says(home: Path, tacit: 
     spool.add(home, "message", {"text": "x"})
     lines = tacit("status").stdout.splitlines()
     assert lines[4:] == [
-        "daemon       does not run (`tacit serve` starts it)",
+        "daemon       not running (start it with `tacit serve`)",
         "spool        1 record for the daemon to take",
         "inject       lanes runtime, daily; never for mole, shrew",
         "capture      off",
