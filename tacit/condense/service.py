@@ -261,7 +261,7 @@ class MemoryCondenser:
             if item.path in proposed_paths or (rewrite_edit := _rewrite_edit(self._home, item)) is None:
                 drafts.append(self._rewrite_draft(item, planned.notes))
             else:
-                edits += [*self._editor.archive_removed(rewrite_edit), rewrite_edit]
+                edits += [*self._editor.archive_removals(rewrite_edit), rewrite_edit]
         filters = find_blocking_filters(self._git, [move.to for move in planned.moves])
         for move in planned.moves:
             if split_filter(filters.get(move.to, ""))[1]:

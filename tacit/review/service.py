@@ -86,7 +86,7 @@ class NoteEditor:
             elif change.old is not None:
                 tree.remove(change.path, files.digest(change.old))
 
-    def archive_removed(self, edit: NoteEdit) -> list[NoteEdit]:
+    def archive_removals(self, edit: NoteEdit) -> list[NoteEdit]:
         """Archive the entries that leave MEMORY.md, even if the draft was edited."""
         if edit.path != MEMORY or edit.old is None or edit.new is None:
             return []
@@ -239,7 +239,7 @@ class ReviewService:
             raise DraftRefused(f"{draft.target}: {_STALE} Try: {todo}")
         if draft.form == "text":
             new = NoteEdit(draft.target, current, notes.encode(draft.body))
-            return [*self._editor.archive_removed(new), new]
+            return [*self._editor.archive_removals(new), new]
         occupant = read_note(self._home, self._note_path(draft.to))
         if occupant not in (None, current):
             raise DraftRefused(

@@ -17,7 +17,7 @@ def test_install_shows_what_it_changes_and_says_what_comes_next(gateway: Gateway
     assert f"+workspaces: [{gateway.host.workspace}]" in said
     assert "+ plugins.entries.tacit.hooks.allowConversationAccess = true" in said
     assert f'+ plugins.entries.tacit.config.home = "{gateway.home}"' in said
-    assert "Who you are on telegram cannot be told" in said  # anybody may write to this host
+    assert "Your id on telegram is not known" in said  # anybody may write to this host
     assert "kept    what the host loads by itself: main" in said
     assert "The gateway has taken it over" in said
     assert "tacit openclaw uninstall" in said

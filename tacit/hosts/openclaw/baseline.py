@@ -224,12 +224,12 @@ def parse_report(kind: str, key: str, report: Mapping[str, Any], installed: str)
     if not isinstance(listed, list):
         return None
     moment = datetime.fromtimestamp(float(report.get("generatedAt") or 0) / 1000, UTC)
-    loaded = tuple(_parse_loaded(entry) for entry in listed if not entry.get("missing"))
+    loaded = tuple(_parse_file(entry) for entry in listed if not entry.get("missing"))
     is_before = not installed or moment < datetime.fromisoformat(installed)
     return SessionReport(kind, key, moment.isoformat(timespec="seconds"), loaded, is_before)
 
 
-def _parse_loaded(entry: Mapping[str, Any]) -> LoadedFile:
+def _parse_file(entry: Mapping[str, Any]) -> LoadedFile:
     path = Path(str(entry.get("path") or ""))
     chars, injected = int(entry.get("rawChars") or 0), int(entry.get("injectedChars") or 0)
     text = _read_text(path)

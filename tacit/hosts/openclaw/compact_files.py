@@ -77,7 +77,7 @@ class ToolRow(NamedTuple):
     line: int = 0  # of TOOLS.md
 
     @property
-    def written(self) -> str:
+    def as_item(self) -> str:
         return f"- {self.name}: {self.value}"
 
 
@@ -113,7 +113,7 @@ def compact_text(tools: str) -> CompactTools:
 def _render_rows(rows: Sequence[ToolRow]) -> str:
     parts = [_TITLE]
     for header in HEADERS:
-        lines = [row.written for row in rows if row.header == header]
+        lines = [row.as_item for row in rows if row.header == header]
         if lines:
             parts.append("\n".join((f"## {header}", *lines)))
     return "\n\n".join(parts) + "\n"
@@ -257,7 +257,9 @@ def find_problems(text: str, where: str, tools: str | None = None) -> list[Probl
     for row in compact_text(tools).rows if tools is not None else ():
         if row.value not in text:
             message = f"TOOLS.md has “{row.name}: {row.value}” ({row.header}), which is not in it."
-            diagnostics.append(Problem(where, message, "Add it, unless nobody looks it up.", level="warning"))
+            diagnostics.append(
+                Problem(where, message, "Add it, unless it is never looked up.", level="warning")
+            )
     return diagnostics
 
 
@@ -292,7 +294,7 @@ class _Entry(NamedTuple):
     day: str  # empty where it has none
 
     @property
-    def written(self) -> str:
+    def as_item(self) -> str:
         return f"- {self.text}"
 
 
@@ -310,7 +312,7 @@ def summarize(memory: str) -> tuple[str, int]:
     )
     parts = ["# Memory, the newest"]
     for title in dict.fromkeys(entry.title for entry in newest):
-        lines = [entry.written for entry in newest if entry.title == title]
+        lines = [entry.as_item for entry in newest if entry.title == title]
         parts.append("\n".join((f"## {title}", *lines) if title else lines))
     return "\n\n".join(parts) + "\n", len(entries)
 

@@ -102,7 +102,11 @@ def _describe_phase(config: Config) -> str:
     """The phase of a migration begun in one of the workspaces; empty if there is none."""
     standings = (phases.find_standing(read_evidence(Path(folder))) for folder in workspace_folders(config))
     started = next((standing for standing in standings if standing.phase != phases.NONE), None)
-    return f"{started.phase}: {phases.ABOUT[started.phase]}, since {started.since[:16]}" if started else ""
+    return (
+        f"{started.phase}: {phases.PHASES[started.phase].about}, since {started.since[:16]}"
+        if started
+        else ""
+    )
 
 
 def workspace_folders(config: Config) -> tuple[str, ...]:
@@ -345,7 +349,7 @@ def _check_senders(host: OpenClawHost, config: Config) -> CheckResult:
     if settings.merges_senders(host.tree):
         message = (
             "session.dmScope is main and more than one person may write: all of them share the main session, "
-            "which is nobody's once a stranger wrote in it."
+            "which no longer counts as yours once a stranger wrote in it."
         )
         todo = "Run: openclaw config set session.dmScope per-channel-peer"
         problems.append(_warning(str(host.config), message, todo))
@@ -355,7 +359,7 @@ def _check_senders(host: OpenClawHost, config: Config) -> CheckResult:
 
 def _describe_people(people: set[str]) -> str:
     if "*" in people:
-        return "anybody"
+        return "anyone"
     return f"{len(people)} listed" if people else "by pairing"
 
 

@@ -108,7 +108,7 @@ def compact_tools(workspace: AgentWorkspace) -> ToolsDraft:
     compacted = compact_files.compact_text(text)
     notes = [
         f"From {TOOLS}, line by line; nothing was worded.",
-        *(f"No room for: {row.written}" for row in compacted.beyond),
+        *(f"No room for: {row.as_item}" for row in compacted.beyond),
     ]
     notes += [f"{row.name}: {TOOLS}:{row.line}" for row in compacted.rows]
     origin = {"source": digest(encode(text))}

@@ -35,7 +35,7 @@ _OWN_TOOL_PREFIX = "tacit_"  # start of the names of tacit's own tools
 _END_REASONS = frozenset(
     ("new", "reset", "idle", "daily", "deleted")
 )  # reasons of session_end that end a session; a shutdown does not
-_ANYBODY = "*"  # a sender who is certainly not the owner
+_STRANGER = "*"  # a sender who is certainly not the owner
 _UNKNOWN_CHANNEL = "?"  # stands for a channel that the host does not name; no owner is on it
 _MAX_SUMMARY_CHARS = 400  # of a tool's arguments
 
@@ -79,14 +79,14 @@ def _read_sender(run: Mapping[str, Any]) -> Body:
 
 
 def _qualify_sender(identity: object, channel: object) -> str:
-    """Adds the channel: an id alone may belong to somebody else on another channel, and a prefix that looks
-    like another channel may be part of a name that somebody chose. Empty: the host does not say."""
+    """Adds the channel: an id alone may belong to another person on another channel, and a prefix that
+    looks like another channel may be part of a name that a person chose. Empty: the host does not say."""
     if identity is None or identity == "":
         return ""
     is_number = isinstance(identity, int) and not isinstance(identity, bool)
     sender_id, channel_name = str(identity) if is_number else _as_text(identity), _as_text(channel).strip()
     if not sender_id:  # there is a sender, but in an unknown form
-        return _ANYBODY
+        return _STRANGER
     if channel_name:
         return (
             sender_id

@@ -112,7 +112,7 @@ def _list_notes(host: OpenClawHost, home: Home, config_edit: tuple[str, str] | N
     for channel in settings.channels_without_owner(host.tree):
         if not any(owner.startswith(f"{channel}:") for owner in owners):
             yield (
-                f"Who you are on {channel} cannot be told. Until you add your id there to owners in "
+                f"Your id on {channel} is not known. Until you add your id there to owners in "
                 f'{home.config}, what you write there is a stranger\'s: owners: ["{channel}:<your id>"]'
             )
     if not host.is_plain:
@@ -205,7 +205,7 @@ def _write_hook(folder: Path, contents: Mapping[str, bytes]) -> None:
 class UninstallResult(NamedTuple):
     config: str  # what happened to the host's config
     removed: tuple[str, ...]
-    kept: tuple[str, ...] = ()  # installed by tacit, changed by somebody since
+    kept: tuple[str, ...] = ()  # installed by tacit, and edited since
 
 
 def is_installed(host: OpenClawHost) -> bool:
@@ -246,7 +246,7 @@ def _remove_hook(folder: Path, packaged_files: Mapping[str, bytes]) -> bool:
 
 
 def _restore_config(host: OpenClawHost, home: Home, manifest: InstallManifest | None) -> str:
-    """Restores the file if nobody else has changed it since; otherwise removes only tacit's settings."""
+    """Restores the file if it was not edited since; otherwise removes only tacit's settings."""
     if host.data is None:
         return ""
     before = record.read_backup(home, manifest.config_backup) if manifest else None

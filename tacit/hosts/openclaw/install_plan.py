@@ -130,7 +130,7 @@ def find_leftovers(tree: Tree) -> Iterator[str]:
 
 
 def settings_to_revert(tree: Tree, keys: Sequence[SettingChange]) -> Iterator[tuple[str, Any]]:
-    """Settings of others that an install changed and nobody has changed since: path and old value. None: it
+    """Settings of others that an install changed, and that are unchanged since: path and old value. None: it
     did not exist."""
     for key in keys:
         is_own = any(key.path == path or key.path.startswith(f"{path}.") for path in _OWN_PATHS)

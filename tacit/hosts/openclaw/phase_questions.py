@@ -8,15 +8,19 @@ it.
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from tacit.config import Config
 from tacit.context import receipts
+from tacit.errors import HostError
 from tacit.home.layout import CONVERSATIONS
+from tacit.hosts.openclaw.config import settings_of
 from tacit.hosts.openclaw.machine import OpenClawHost
-from tacit.hosts.openclaw.phases import is_since
+from tacit.hosts.openclaw.phases import Migration, entered_at, is_since
 from tacit.hosts.openclaw.workspace import AGENTS, COMPACT, LESSONS, MEMORY, TOOLS, AgentWorkspace
 from tacit.memory import Memory
 from tacit.sessions.keys import classify
@@ -39,6 +43,7 @@ TOPIC_QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "What lessons did we learn about timeout settings?": (MEMORY, LESSONS),
 }
 _WORD = re.compile(r"[^\W_]+(?:[-.:][^\W_]+)*")
+_ANSWER_TIMEOUT_S = 15.0  # until an answer is in the transcript
 _MAX_RECEIPT_AGE = timedelta(minutes=10)  # between a receipt and its message in the transcript
 _MAX_WORD_LINES = 2  # lines of a file with the word; a more frequent word proves nothing
 
@@ -60,7 +65,7 @@ class QuestionResult(NamedTuple):
         return "PASS" if self.file and shows_knowledge(self.shared) else "FAIL"
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         if not self.where:
             return f"“{self.prompt}” was not asked yet"
         if not self.file:
@@ -218,3 +223,59 @@ def _shared_words(text: str, prompt: str, reply: str) -> Iterator[str]:
         is_telling = len(word) > 3 or any(map(str.isdigit, word))
         if is_telling and word not in prompt_words and 0 < line_counts[word] <= _MAX_WORD_LINES:
             yield word
+
+
+# ---------------------------------------------------------------- asking
+
+
+def memory_prompts(config: Config) -> Mapping[str, tuple[str, ...]]:
+    configured = settings_of(config).memory_prompts
+    return dict.fromkeys(configured, (MEMORY,)) or MEMORY_QUESTIONS
+
+
+def topic_prompts(config: Config) -> Mapping[str, tuple[str, ...]]:
+    configured = settings_of(config).topic_prompts
+    return dict.fromkeys(configured, ANY_FILE) or TOPIC_QUESTIONS
+
+
+def ask_open_questions(migration: Migration, say: Callable[[str], None]) -> None:
+    """Asks the questions without a good answer, one after another, through the host's own command."""
+    host = migration.host
+    if host is None or host.command is None or not host.is_serving():
+        raise HostError("No agent can be asked: the gateway is not running. Start it: openclaw gateway run")
+    direct, topic = check_session_keys(migration.memory.config.owners)
+    for phase, key, questions, types in (
+        ("1", direct, memory_prompts(migration.memory.config), OWNER_SESSION_TYPES),
+        ("2", topic, topic_prompts(migration.memory.config), ("forum_topic",)),
+    ):
+        since = entered_at(migration.lines, phase)
+        question_round = _QuestionRound(migration, key, questions, types, since)
+        for result in question_round.seen() if since else ():
+            if result.verdict != "PASS":
+                say(f"asking  “{result.prompt}” in {key}")
+                ask_host(host, key, result.prompt)
+                question_round.wait(result)
+
+
+class _QuestionRound(NamedTuple):
+    """Questions in one kind of session."""
+
+    migration: Migration
+    key: str
+    questions: Mapping[str, tuple[str, ...]]
+    types: Sequence[str]
+    since: str
+
+    def seen(self) -> list[QuestionResult]:
+        memory, place = self.migration.memory, self.migration.place
+        return find_results(memory, place, self.questions, self.types, self.since)
+
+    def wait(self, previous: QuestionResult) -> None:
+        """The transcript has the answer only a moment after it was given."""
+        single = self._replace(questions={previous.prompt: self.questions[previous.prompt]})
+        end = time.monotonic() + _ANSWER_TIMEOUT_S
+        while time.monotonic() < end:
+            (result,) = single.seen()
+            if result.reply and result.where != previous.where:
+                return
+            time.sleep(0.2)

@@ -21,7 +21,7 @@ from tacit.errors import DraftRefused, HostError, UsageError
 from tacit.hosts.openclaw import baseline, drafts, packaged, phases, probe, settings
 from tacit.hosts.openclaw import soul as souls
 from tacit.hosts.openclaw.machine import OpenClawHost
-from tacit.hosts.openclaw.phases import NONE, ORDER, BackupManifest, Migration, is_since, loads_memory
+from tacit.hosts.openclaw.phases import NONE, ORDER, PHASES, BackupManifest, Migration, is_since, loads_memory
 from tacit.hosts.openclaw.soul import INSTRUCTIONS, has_instruction, without_instruction
 from tacit.hosts.openclaw.workspace import (
     AGENTS,
@@ -49,6 +49,8 @@ class PhaseEntry(NamedTuple):
 def enter(doing: PhaseEntry, phase: str) -> None:
     doing.migration.note("entering", phase, by=doing.by)
     notes = _ACTIONS[phase](doing) if phase in _ACTIONS else {}
+    if instruction := PHASES[phase].instruction:
+        notes |= _add_instruction(doing, instruction)
     doing.migration.note("entered", phase, by=doing.by, **notes)
 
 
@@ -78,7 +80,7 @@ def _prepare(doing: PhaseEntry) -> Notes:
 
 
 def _make_drafts(migration: Migration) -> Iterator[str]:
-    """Keeps a draft that exists: somebody may have worked on it."""
+    """Keeps a draft that exists: it may have been edited by hand."""
     place = migration.place
     standing = {
         name for name, file in CURATED_FILES.items() if place.status(file).state not in ("none", "stale")
@@ -121,7 +123,7 @@ def _defer_memory(doing: PhaseEntry) -> Notes:
         say(f"set     inject.files: without-memory; {MEMORY} leaves the host's list")
     if not memory:
         say(f"The host does not load {MEMORY}, so there is nothing to leave out.")
-    return {"memory": memory, **_add_instruction(doing, "memory")}
+    return {"memory": memory}
 
 
 def is_installed(host: OpenClawHost) -> bool:
@@ -143,14 +145,6 @@ def _select_files(doing: PhaseEntry) -> Notes:
     return {"points": points._asdict()}
 
 
-def _add_shedding_line(doing: PhaseEntry) -> Notes:
-    return _add_instruction(doing, "shedding")
-
-
-def _add_tools_line(doing: PhaseEntry) -> Notes:
-    return _add_instruction(doing, "tools")
-
-
 def _add_instruction(doing: PhaseEntry, name: str) -> Notes:
     migration, say = doing.migration, doing.say
     proposed = drafts.add_instruction(migration.place, name)
@@ -167,20 +161,16 @@ _ACTIONS: Mapping[str, Callable[[PhaseEntry], Notes]] = {
     "0b": _apply_drafts,
     "1": _defer_memory,
     "2": _select_files,
-    "3": _add_shedding_line,
-    "4": _add_tools_line,
 }
 
 
 # ---------------------------------------------------------------- back
 
 _RESTORABLE = (SOUL, AGENTS, COMPACT, SUMMARY)  # TOOLS.md and MEMORY.md are never written by tacit
-_FILES_BY_PHASE: dict[str, Files] = {"2": "without-memory", "1": "host", "0b": "host", "0a": "host"}
 _FILES_LABELS = {
     "host": "the host loads its own files again",
     "without-memory": "the host loads its own but MEMORY.md",
 }
-_INSTRUCTION_BY_PHASE = {"4": "tools", "3": "shedding"}
 
 
 class RollbackPlan(NamedTuple):
@@ -217,14 +207,18 @@ def plan(migration: Migration, phase: str, *, force: bool = False) -> RollbackPl
     if "0b" in undone and manifest is not None:
         return _plan_restores(migration.place, result, manifest, force=force)
     soul = migration.place.read(SOUL) or ""
-    names = [_INSTRUCTION_BY_PHASE[step] for step in undone if step in _INSTRUCTION_BY_PHASE]
-    names += ["memory"] if "1" in undone and _was_added(migration.place, "memory") else []
+    names = [PHASES[step].instruction for step in undone if PHASES[step].instruction]
+    if "memory" in names and not _was_added(migration.place, "memory"):
+        names.remove("memory")
     return _plan_cuts(result, soul, names)
 
 
 def _wanted_files(migration: Migration, undone: Sequence[str]) -> Files | None:
-    """By the earliest phase that is taken back. Without phase 1 tacit no longer chooses files."""
-    mode = next((_FILES_BY_PHASE[step] for step in undone if step in _FILES_BY_PHASE), None)
+    """The setting of the phase before those that are taken back. None: it stays."""
+    if not any(PHASES[step].files for step in undone):
+        return None
+    earlier = [files for step in ORDER[: ORDER.index(undone[0])] if (files := PHASES[step].files)]
+    mode: Files = earlier[-1] if earlier else "host"
     return None if mode == migration.files else mode
 
 
@@ -265,7 +259,7 @@ def _plan_restores(
             restored.append(name)
         else:
             backup_note = f"; what it was is in {manifest.copies[name]}" if name in manifest.copies else ""
-            refused.append(f"{name} was changed by somebody since tacit changed it{backup_note}")
+            refused.append(f"{name} was edited since tacit changed it{backup_note}")
     return base._replace(restored=tuple(restored), refused=tuple(refused), left=tuple(untouched))
 
 
@@ -285,7 +279,8 @@ def apply(migration: Migration, back: RollbackPlan, by: str, *, force: bool = Fa
         raise DraftRefused(
             f"Nothing was taken back, since newer work would be lost:\n{reasons}\n"
             "To overwrite it all the same, with a copy beside the backups: the same command with --force. "
-            "For the host's own files at once, whatever SOUL.md says: tacit openclaw phase rollback --phase 1"
+            "For the host's own files at once, without a change of SOUL.md: "
+            "tacit openclaw phase rollback --phase 1"
         )
     place, backup_paths = migration.place, []
     if back.files:

@@ -1,12 +1,5 @@
 """The phases of a migration from the host's own files to tacit's, the evidence of one migration, its backups.
 
-0a  prepare: baseline, backups with a manifest, drafts. Nothing live changes.
-0b  apply: approved drafts replace their files.
-1   MEMORY.md on demand: it leaves the host's list, and SOUL.md says where it is.
-2   files by the kind of session.
-3   SOUL.md says when to let go of loaded files.
-4   SOUL.md says when to read TOOLS.md.
-
 The evidence is in `phases.jsonl` beside the drafts, and the current phase follows from it alone. A backup is
 never overwritten: if the files differ when a migration starts again, the earlier backups move to a folder of
 their own.
@@ -44,17 +37,35 @@ from tacit.memory import Memory
 EvidenceKind = Literal["entering", "entered", "checked", "waived", "worked", "failed", "rolled back"]
 
 NONE, DONE = "none", "done"
-ABOUT: Mapping[str, str] = {
-    NONE: "not begun",
-    "0a": "prepare: baseline, backups, drafts; nothing live changes",
-    "0b": "apply the approved drafts",
-    "1": "MEMORY.md on demand",
-    "2": "files by the kind of session",
-    "3": "SOUL.md says when to let go of files",
-    "4": "SOUL.md says when to read TOOLS.md",
-    DONE: "finished",
+
+
+class Phase(NamedTuple):
+    name: str
+    about: str
+    criteria: tuple[str, ...] = ()  # what must pass before the migration leaves it
+    files: Files | None = None  # inject.files from this phase on; None: as in the phase before
+    instruction: str = ""  # the sentence that SOUL.md needs from this phase on
+
+
+PHASES: Mapping[str, Phase] = {
+    phase.name: phase
+    for phase in (
+        Phase(NONE, "not begun"),
+        Phase("0a", "prepare: baseline, backups, drafts; nothing live changes", files="host"),
+        Phase("0b", "apply the approved drafts", ("AC-6", "AC-7", "AC-8"), files="host"),
+        Phase("1", "MEMORY.md on demand", ("AC-3", "AC-8"), "without-memory", "memory"),
+        Phase(
+            "2",
+            "files by the kind of session",
+            ("AC-1a", "AC-1b", "AC-2", "AC-4", "AC-5", "AC-8", "AC-9"),
+            files="rules",
+        ),
+        Phase("3", "SOUL.md says when to let go of files", ("AC-8",), instruction="shedding"),
+        Phase("4", "SOUL.md says when to read TOOLS.md", ("AC-5", "AC-8"), instruction="tools"),
+        Phase(DONE, "finished"),
+    )
 }
-ORDER = tuple(ABOUT)
+ORDER = tuple(PHASES)
 WEEK_HOURS = 7 * 24  # minimum watching time of phase 3
 
 
@@ -73,9 +84,9 @@ class EvidenceLine:
         return {name: value for name, value in asdict(self).items() if value not in ("", {})}
 
 
-def parse_line(said: Mapping[str, Any]) -> EvidenceLine | None:
+def parse_line(entry: Mapping[str, Any]) -> EvidenceLine | None:
     try:
-        line = EvidenceLine(**said)
+        line = EvidenceLine(**entry)
         datetime.fromisoformat(line.at)
     except (TypeError, ValueError):
         return None
@@ -114,7 +125,7 @@ def entered_at(lines: Sequence[EvidenceLine], phase: str) -> str:
 
 
 def find_waivers(lines: Sequence[EvidenceLine], phase: str) -> dict[str, EvidenceLine]:
-    """Criteria that somebody waived since the phase was entered."""
+    """Criteria that were waived since the phase was entered."""
     since = entered_at(lines, phase)
     waivers = (
         line for line in lines if line.what == "waived" and line.phase == phase and is_since(line.at, since)
@@ -280,6 +291,6 @@ def read_original(place: AgentWorkspace, manifest: BackupManifest, name: str) ->
     return read_file(place, manifest.copies[name]) if name in manifest.copies else None
 
 
-def find_changed(place: AgentWorkspace, manifest: BackupManifest) -> list[str]:
+def find_changes(place: AgentWorkspace, manifest: BackupManifest) -> list[str]:
     """Files that differ from the manifest."""
     return [name for name in WATCHED if _hash(read_file(place, name)) != manifest.hashes.get(name)]

@@ -41,7 +41,7 @@ def is_too_old(version: tuple[int, ...]) -> bool:
 
 
 def senders(tree: Tree) -> dict[str, set[str]]:
-    """The people that each channel allows, `*` for anybody. Disabled channels are left out."""
+    """The people that each channel allows, `*` for anyone. Disabled channels are left out."""
     channels = lookup(tree, "channels", {})
     people_by_channel: dict[str, set[str]] = {}
     for name, channel in channels.items() if isinstance(channels, Mapping) else ():

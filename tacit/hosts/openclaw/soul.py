@@ -140,7 +140,7 @@ def compress_soul(
     pieces = {role: _collect_role(soul, roles, role) for role in _ROLE_ORDER}
     new_soul, method, notes = _shorten(heading, pieces, entries, header, most, chat)
     parts = tuple(_describe_parts(soul, roles, new_soul, method))
-    dropped = tuple(_find_dropped(soul, roles, new_soul, method))
+    dropped = tuple(_find_omissions(soul, roles, new_soul, method))
     moved_sections = [section for section, role in roles if _TARGET_FILES.get(role) == "AGENTS.md"]
     new_agents = (
         with_moved_sections(agents, [section.own(soul) for section in moved_sections])
@@ -253,7 +253,7 @@ def _shorten(
 
     _fit(counts, lambda: tokens.count(text()) <= max_tokens)
     dropped = entries[counts["wisdom"] :]
-    notes += tuple(f"No room for this entry of the wisdom section: {entry.written}" for entry in dropped)
+    notes += tuple(f"No room for this entry of the wisdom section: {entry.as_item}" for entry in dropped)
     return text(), _EXTRACTIVE, notes
 
 
@@ -275,7 +275,7 @@ def _assemble(
 ) -> str:
     parts = [f"# {heading}", *_render_paragraphs(pieces)]
     parts.append(f"## {_TITLES['context']}\n{MEMORY_LINE}\n{TOOLS_LINE}\n{SHEDDING_LINE}")
-    parts.append(f"{header}\n\n" + "\n".join(entry.written for entry in entries))
+    parts.append(f"{header}\n\n" + "\n".join(entry.as_item for entry in entries))
     return "\n\n".join(parts) + "\n"
 
 
@@ -368,7 +368,7 @@ def _describe_parts(
             )
 
 
-def _find_dropped(soul: str, roles: Sequence[tuple[Section, Role]], new: str, method: str) -> Iterator[str]:
+def _find_omissions(soul: str, roles: Sequence[tuple[Section, Role]], new: str, method: str) -> Iterator[str]:
     for section, role in roles:
         destination = f" (suggested for {_TARGET_FILES[role]})" if role in _TARGET_FILES else ""
         yield from (f"{sentence}{destination}" for sentence in _find_missing(section.own(soul), new, method))
@@ -392,7 +392,7 @@ def find_lost_sections(soul: str, new: str, agents: str) -> Iterator[str]:
         moves = _TARGET_FILES.get(role) == "AGENTS.md" and not find_sections(
             new, section.title, section.level
         )
-        if moves and list(_find_missing(section.own(soul), agents, "somebody")):
+        if moves and list(_find_missing(section.own(soul), agents, "a model")):
             yield section.title
 
 

@@ -342,7 +342,7 @@ def _parse_answer(answer: str, likeness: Likeness, unread: int) -> ModelPatterns
     for entry, numbers in parse_entries(answer):
         if is_mandatory(entry) or entry.name in patterns:
             continue
-        covers = _find_covered(entry, numbers, likeness)
+        covers = _find_coverage(entry, numbers, likeness)
         problems = [problem for problem in entry_problems(entry, "", len(covers)) if problem.level == "error"]
         if problems:
             faults.append(problems[0].what)
@@ -371,7 +371,7 @@ def _end_sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?", "。")) else f"{text}."
 
 
-def _find_covered(entry: WisdomEntry, numbers: Sequence[int], likeness: Likeness) -> tuple[int, ...]:
+def _find_coverage(entry: WisdomEntry, numbers: Sequence[int], likeness: Likeness) -> tuple[int, ...]:
     similarities = likeness.of([f"{entry.name} {entry.text}"])[0]
     named_lessons = sorted({number - 1 for number in numbers if 0 < number <= len(similarities)})
     return tuple(named_lessons) or tuple(
@@ -414,7 +414,7 @@ def compress(
     notes = (
         *pattern_set.notes,
         *_describe_left_out(beyond, "Did not fit", f"the section may have {MAX_TOKENS} tokens"),
-        *_describe_removed(old_entries, selected),
+        *_describe_removals(old_entries, selected),
         *_describe_coverage(used, selected, len(lessons)),
     )
     covers = {
@@ -471,14 +471,14 @@ def _select_fitting(
 
 def _describe_left_out(patterns: Sequence[Pattern], label: str, reason: str) -> Iterator[str]:
     for dropped in patterns:
-        yield f"{label} ({reason}), covers {len(dropped.covers)}: {dropped.entry.written}"
+        yield f"{label} ({reason}), covers {len(dropped.covers)}: {dropped.entry.as_item}"
 
 
-def _describe_removed(old_entries: Sequence[WisdomEntry], selected: Sequence[Pattern]) -> Iterator[str]:
-    new_texts = {pattern.entry.written for pattern in selected}
+def _describe_removals(old_entries: Sequence[WisdomEntry], selected: Sequence[Pattern]) -> Iterator[str]:
+    new_texts = {pattern.entry.as_item for pattern in selected}
     for entry in old_entries:
-        if not is_mandatory(entry) and entry.written not in new_texts:
-            yield f"In SOUL.md now and not in this draft: {entry.written}"
+        if not is_mandatory(entry) and entry.as_item not in new_texts:
+            yield f"In SOUL.md now and not in this draft: {entry.as_item}"
 
 
 def _describe_coverage(used: Sequence[Lesson], selected: Sequence[Pattern], count: int) -> Iterator[str]:

@@ -30,7 +30,7 @@ class WisdomEntry(NamedTuple):
     line: int = 0
 
     @property
-    def written(self) -> str:
+    def as_item(self) -> str:
         return f"**{self.name}** {self.text}".rstrip()
 
 
@@ -60,7 +60,7 @@ def is_mandatory(entry: WisdomEntry) -> bool:
 
 def render(entries: Sequence[WisdomEntry], day: date, lessons: int) -> str:
     header = f"_Last compressed: {day.isoformat()} | Source lessons: {lessons}_"
-    lines = "\n".join(entry.written for entry in entries)
+    lines = "\n".join(entry.as_item for entry in entries)
     return f"{'#' * LEVEL} {TITLE}\n\n{header}\n\n{lines}\n"
 
 
@@ -205,7 +205,7 @@ def section_problems(
     if not any(map(is_mandatory, wisdom.entries)):
         diagnostics.append(
             Problem(
-                where, "The entry that sends the agent to its memory is missing.", f"Add: {MANDATORY.written}"
+                where, "The entry that sends the agent to its memory is missing.", f"Add: {MANDATORY.as_item}"
             )
         )
     return [*diagnostics, *_check_size(section, wisdom, where, first)]
@@ -264,7 +264,7 @@ def soul_problems(
         return [*problems, Problem(where, f"There is no `## {TITLE}` section.", todo, level="warning")]
     if len(wisdom_sections) > 1:
         message = (
-            f"There are {len(wisdom_sections)} `## {TITLE}` sections, so nobody can tell which one counts."
+            f"There are {len(wisdom_sections)} `## {TITLE}` sections, so it is not clear which one counts."
         )
         return [*problems, Problem(where, message, "Join them by hand.", wisdom_sections[1].line)]
     return [

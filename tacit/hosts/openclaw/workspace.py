@@ -159,7 +159,7 @@ def _find_root(config: Config, folder: str | None) -> Path:
 class ProposedDraft(NamedTuple):
     file: CuratedFile
     event: Decision
-    kept: str  # path of a draft that somebody had edited; empty: there was none
+    kept: str  # path of a draft that was edited by hand; empty: there was none
     unflagged: str  # why the day's queue does not mention it; empty: it does
     problems: list[Problem]
 
@@ -219,7 +219,7 @@ def _check_wisdom(draft: _Draft) -> list[Problem]:
         message = "A wisdom draft is one `## Wisdom` section and nothing else."
         problems.append(Problem(draft.where, message, "Leave the section and remove the rest."))
     if len(find_sections(present, TITLE, LEVEL)) > 1:
-        message = "There are several `## Wisdom` sections, so nobody can tell which one to replace."
+        message = "There are several `## Wisdom` sections, so it is not clear which one to replace."
         problems.append(Problem(SOUL, message, "Join them by hand, then draft anew."))
     max_tokens = settings_of(draft.workspace.config).soul_max_tokens
     sizes = size_problems(replace_section(present, TITLE, LEVEL, text), f"{SOUL} with it", max_tokens)
@@ -328,7 +328,7 @@ def _flag_review(workspace: AgentWorkspace, file: CuratedFile, event: Decision) 
 
 
 def _rewrite_queue(workspace: AgentWorkspace, change: Callable[[str], str], *, create: bool) -> None:
-    """Tries twice, in case somebody writes at the same moment."""
+    """Tries twice, in case another program writes at the same moment."""
     for is_last in (False, True):
         old = workspace.read(QUEUE)
         if old is None and not create:

@@ -18,8 +18,8 @@ from tacit.hosts.openclaw import (
     install_plan,
     packaged,
     phase_conditions,
+    phase_criteria,
     phase_questions,
-    phase_report,
     phase_steps,
     phases,
 )
@@ -27,8 +27,8 @@ from tacit.hosts.openclaw.baseline import SessionReport
 from tacit.hosts.openclaw.bootstrap_files import LoadedFile
 from tacit.hosts.openclaw.drafts import compact_tools, draft_wisdom, shorten_soul
 from tacit.hosts.openclaw.machine import find_host
-from tacit.hosts.openclaw.phase_conditions import NAMES, Condition, Criterion, parse_verdict
-from tacit.hosts.openclaw.phase_report import last_results
+from tacit.hosts.openclaw.phase_conditions import Condition
+from tacit.hosts.openclaw.phase_criteria import NAMES, Criterion, last_results, parse_verdict
 from tacit.hosts.openclaw.phase_steps import PhaseEntry
 from tacit.hosts.openclaw.phases import EVIDENCE, EvidenceLine, Migration
 from tacit.hosts.openclaw.soul import INSTRUCTIONS, has_instruction, with_instruction, without_instruction
@@ -315,7 +315,7 @@ def test_newer_work_is_not_overwritten_and_a_plan_with_it_does_nothing(
     soul.write_text(soul.read_text() + "\nMy own line.\n")
     before = texts(migration)
     back = phase_steps.plan(migration, "0a")
-    assert "SOUL.md was changed by somebody" in back.refused[0]
+    assert "SOUL.md was edited" in back.refused[0]
     with pytest.raises(DraftRefused, match="newer work would be lost"):
         phase_steps.apply(migration, back, "Ines")
     assert texts(migration) == before
@@ -368,7 +368,7 @@ def test_an_instruction_in_other_words_is_left_to_its_author(migration: Migratio
 
 
 def verdicts(migration: Migration) -> dict[str, tuple[str, str]]:
-    found = phase_conditions.evaluate(phase_conditions.observe(migration))
+    found = phase_criteria.evaluate(phase_criteria.observe(migration))
     return {one.name: (one.verdict, "\n".join(one.evidence)) for one in found}
 
 
@@ -404,15 +404,15 @@ def test_a_check_is_recorded_and_what_fails_begins_the_watch_anew(migration: Mig
     began(migration, "0a", "0b")
     (migration.place.root / "WISDOM.md").write_text("wise\n")
     clock.now += timedelta(hours=40)
-    phase_report.run_checks(migration)
+    phase_criteria.run_checks(migration)
     assert migration.standing.trouble == clock.now.isoformat(timespec="seconds")
     assert last_results(migration)["AC-7"].verdict == "FAIL"
-    written = (migration.place.root / phase_report.REPORT_FILE).read_text()
+    written = (migration.place.root / phase_criteria.REPORT_FILE).read_text()
     assert "## AC-7: FAIL" in written
     assert "WISDOM.md" in written
-    (migration.place.root / phase_report.REPORT_FILE).write_text("mine")
-    phase_report.run_checks(migration)
-    assert (migration.place.root / phase_report.REPORT_FILE).read_text() == "mine"
+    (migration.place.root / phase_criteria.REPORT_FILE).write_text("mine")
+    phase_criteria.run_checks(migration)
+    assert (migration.place.root / phase_criteria.REPORT_FILE).read_text() == "mine"
 
 
 # ---------------------------------------------------------------- what the host reports
@@ -445,7 +445,7 @@ def second(migration: Migration, tacit: Tacit) -> Migration:
 
 
 def judged(migration: Migration, reports: Mapping[str, SessionReport]) -> dict[str, tuple[str, str]]:
-    found = phase_conditions.evaluate(phase_conditions.Observations(migration, reports, is_serving=True))
+    found = phase_criteria.evaluate(phase_criteria.Observations(migration, reports, is_serving=True))
     return {one.name: (one.verdict, "\n".join(one.evidence)) for one in found}
 
 
@@ -483,8 +483,8 @@ def test_a_kind_of_session_that_nobody_has_seen_blocks_and_no_more(second: Migra
 
 def test_which_criterion_a_session_tells_about_goes_by_its_rule(second: Migration) -> None:
     keys = {one.key: place for place, one in _RIGHT.items()}
-    assert {key: phase_conditions.session_place(second, key) for key in keys} == keys
-    assert phase_conditions.session_place(second, "agent:main:telegram:direct:222") == ""  # a stranger's
+    assert {key: phase_criteria.session_place(second, key) for key in keys} == keys
+    assert phase_criteria.session_place(second, "agent:main:telegram:direct:222") == ""  # a stranger's
 
 
 # ---------------------------------------------------------------- questions
@@ -506,15 +506,18 @@ def test_a_question_passes_by_what_reached_the_agent_and_what_it_said(second: Mi
     talk(second, direct, shakedown, "I do not know.", MEMORY)
     talk(second, direct, forge, "Forge was set up on 2026-08-20.")  # a guess: nothing reached it
     talk(second, topic, "What port does Mission Control run on?", "It has 3310.", TOOLS)
-    questions, kinds = phase_conditions.memory_prompts(second), phase_questions.OWNER_SESSION_TYPES
+    questions, kinds = (
+        phase_questions.memory_prompts(second.memory.config),
+        phase_questions.OWNER_SESSION_TYPES,
+    )
     results = phase_questions.find_results(second.memory, second.place, questions, kinds, "")
     found = {result.prompt: result for result in results}
     assert {prompt: one.verdict for prompt, one in found.items()} == {
         decided: "PASS", shakedown: "FAIL", forge: "FAIL"}  # fmt: skip
-    assert "the answer has nothing of it: “I do not know.”" in found[shakedown].told
-    assert "no file with an answer reached the agent" in found[forge].told
+    assert "the answer has nothing of it: “I do not know.”" in found[shakedown].summary
+    assert "no file with an answer reached the agent" in found[forge].summary
     asked = phase_questions.find_results(
-        second.memory, second.place, phase_conditions.topic_prompts(second), ("forum_topic",), ""
+        second.memory, second.place, phase_questions.topic_prompts(second.memory.config), ("forum_topic",), ""
     )
     assert [one.verdict for one in asked] == ["BLOCKED", "PASS", "BLOCKED"]
     assert judged(second, _RIGHT)["AC-3"][0] == "FAIL"
@@ -537,8 +540,10 @@ def test_an_owner_names_questions_of_his_own(second: Migration, tacit: Tacit) ->
     own = 'memory_prompts: ["When do the beds get water?"]\n  topic_prompts: ["Who waters the beds?"]'
     (tacit.home / "memory-config.yaml").write_text(f"{OPTIONS}  {own}\n")
     asked = replace(second, memory=open_home(tacit.home, recover=False))
-    assert phase_conditions.memory_prompts(asked) == {"When do the beds get water?": (MEMORY,)}
-    assert phase_conditions.topic_prompts(asked) == {"Who waters the beds?": phase_questions.ANY_FILE}
+    assert phase_questions.memory_prompts(asked.memory.config) == {"When do the beds get water?": (MEMORY,)}
+    assert phase_questions.topic_prompts(asked.memory.config) == {
+        "Who waters the beds?": phase_questions.ANY_FILE
+    }
 
 
 # ---------------------------------------------------------------- a host that is installed

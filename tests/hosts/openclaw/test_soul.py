@@ -48,7 +48,7 @@ def test_the_proposal_keeps_what_every_session_needs_and_fits() -> None:
     for line in (
         "# Fenn", "I am Fenn, a heron", "- Solo: ", "- Decide and report: ", "- Always ask: ",
         "## Boundaries", "## Vibe",
-        MEMORY_LINE, TOOLS_LINE, SHEDDING_LINE, MANDATORY.written,
+        MEMORY_LINE, TOOLS_LINE, SHEDDING_LINE, MANDATORY.as_item,
     ):  # fmt: skip
         assert line in made.soul
     assert "**Ask first.** Confirm before you promise." in made.soul
@@ -103,11 +103,11 @@ def test_wisdom_entries_for_which_there_is_no_room_are_named() -> None:
     assert tokens.count(made.soul) <= 250
     assert any("No room for this entry of the wisdom section: **Rule f.**" in note for note in made.notes)
     kept = parse(find_sections(made.soul, "Wisdom", 2)[0].text(made.soul)).entries
-    assert kept[0].written == MANDATORY.written
+    assert kept[0].as_item == MANDATORY.as_item
 
 
 def test_a_soul_without_wisdom_gets_the_mandatory_entry() -> None:
-    assert MANDATORY.written in shortened(wisdom="").soul
+    assert MANDATORY.as_item in shortened(wisdom="").soul
 
 
 def test_a_soul_of_another_shape_loses_no_sentence_unseen() -> None:

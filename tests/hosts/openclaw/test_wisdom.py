@@ -365,7 +365,7 @@ def test_what_is_general_is_no_detail(sentence: str) -> None:
     ("section", "said"),
     [
         (WISDOM.replace("Confirm before you promise.", "one " * 16), "has 16 words; 15 is the most"),
-        (WISDOM.replace(MANDATORY.written, ""), f"Add: {MANDATORY.written}"),
+        (WISDOM.replace(MANDATORY.as_item, ""), f"Add: {MANDATORY.as_item}"),
         (WISDOM.replace("_Last", "Last"), "The line that says when it was compressed is missing"),
         (WISDOM + "And so on.\n", "This is no entry: And so on."),
         (WISDOM + "**Ask first.** Again.\n", "is there twice"),

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping
 
 from tacit.app import open_home
 from tacit.errors import HostError, UsageError
-from tacit.hosts.openclaw import phase_conditions, phase_report, phase_steps
+from tacit.hosts.openclaw import phase_conditions, phase_criteria, phase_questions, phase_steps
 from tacit.hosts.openclaw.commands.drafts import add_by_option, add_workspace_options, open_from_options
 from tacit.hosts.openclaw.machine import find_host
-from tacit.hosts.openclaw.phase_conditions import NAMES, Condition, Criterion
-from tacit.hosts.openclaw.phases import ABOUT, DONE, NONE, ORDER, Migration
+from tacit.hosts.openclaw.phase_conditions import Condition
+from tacit.hosts.openclaw.phase_criteria import NAMES, Criterion
+from tacit.hosts.openclaw.phases import DONE, NONE, ORDER, PHASES, Migration
 from tacit.terminal import output
 from tacit.terminal.arguments import utf8_argument
 
@@ -32,7 +33,7 @@ def phase_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _next_options(step: argparse.ArgumentParser) -> None:
-    step.add_argument("--waive", choices=tuple(NAMES), help="go on although this is BLOCKED; needs --why")
+    step.add_argument("--waive", choices=NAMES, help="go on although this is BLOCKED; needs --why")
     step.add_argument("--why", type=utf8_argument, default="", metavar="TEXT", help="why, for the record")
 
 
@@ -90,19 +91,22 @@ def _migration(options: argparse.Namespace) -> Migration:
 
 def _status(options: argparse.Namespace) -> int:
     migration = _migration(options)
-    checks = _list_conditions(migration, phase_report.last_results(migration))
+    checks = _list_conditions(migration, phase_criteria.last_results(migration))
     now = migration.standing
     if options.json:
         output.dump(_status_json(migration, checks))
         return 0
     rows = [
-        ("phase", f"{now.phase}: {ABOUT[now.phase]}" + (f", since {now.since[:16]}" if now.since else ""))
+        (
+            "phase",
+            f"{now.phase}: {PHASES[now.phase].about}" + (f", since {now.since[:16]}" if now.since else ""),
+        )
     ]
     if now.entering:
         rows.append(("begun", f"{now.entering}, and cut short. Go on: tacit openclaw phase next"))
     rows += [("files", f"inject.files is {migration.files}"), ("workspace", str(migration.place.root))]
     if now.phase != DONE:
-        rows.append(("next", f"{now.next}: {ABOUT[now.next]}"))
+        rows.append(("next", f"{now.next}: {PHASES[now.next].about}"))
     output.print_table(rows, indent="")
     if checks:
         output.say("\nBefore that:")
@@ -149,8 +153,8 @@ def _enter_next(options: argparse.Namespace) -> int:
     # Phase 0b itself breaks the condition that nothing live was changed, so it resumes without a check.
     if now.entering != "0b":
         checked = (
-            {criterion.name: criterion for criterion in phase_report.run_checks(migration)}
-            if phase_conditions.due_criteria(now.phase)
+            {criterion.name: criterion for criterion in phase_criteria.run_checks(migration)}
+            if PHASES[now.phase].criteria
             else {}
         )
         unmet = [condition for condition in _list_conditions(migration, checked) if not condition.holds]
@@ -158,7 +162,7 @@ def _enter_next(options: argparse.Namespace) -> int:
             return _refuse(migration, unmet, options)
     say = (lambda _: None) if options.json else output.say
     phase_steps.enter(phase_steps.PhaseEntry(migration, options.by, say), now.next)
-    return _say_result(migration, options, f"Phase {now.next}: {ABOUT[now.next]}.")
+    return _say_result(migration, options, f"Phase {now.next}: {PHASES[now.next].about}.")
 
 
 def _waive(migration: Migration, options: argparse.Namespace) -> None:
@@ -195,13 +199,13 @@ def _say_result(migration: Migration, options: argparse.Namespace, text: str) ->
 def _check(options: argparse.Namespace) -> int:
     migration = _migration(options)
     if options.ask:
-        phase_report.ask_open_questions(migration, (lambda _: None) if options.json else output.say)
-    criteria = phase_report.run_checks(migration)
+        phase_questions.ask_open_questions(migration, (lambda _: None) if options.json else output.say)
+    criteria = phase_criteria.run_checks(migration)
     if options.json:
         output.dump([criterion._asdict() for criterion in criteria])
     else:
         _say_criteria(criteria)
-        output.say(f"\nKept in {migration.place.root / phase_report.REPORT_FILE}")
+        output.say(f"\nKept in {migration.place.root / phase_criteria.REPORT_FILE}")
     return 1 if any(criterion.verdict == "FAIL" for criterion in criteria) else 0
 
 
@@ -251,7 +255,7 @@ def _say_rollback(
     if options.json:
         output.dump({**plan._asdict(), "kept": list(backups), "dry_run": options.dry_run})
         return 1 if plan.refused else 0
-    output.say(f"{headline} phase {plan.to}: {ABOUT[plan.to]}.")
+    output.say(f"{headline} phase {plan.to}: {PHASES[plan.to].about}.")
     for line in plan.lines:
         output.say(f"  {line}")
     for line in plan.refused:
