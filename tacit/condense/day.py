@@ -31,9 +31,8 @@ from tacit.markdown import comment, notes
 from tacit.markdown.comment import Trust, is_trusted, lowest
 from tacit.markdown.frontmatter import parse_names
 from tacit.markdown.items import read_items
-from tacit.text.questions import is_question
-from tacit.text.sentences import split_sentences
-from tacit.text.stem import stems
+from tacit.text.sentences import is_question, split_sentences
+from tacit.text.words import stems
 from tacit.transcripts.attribution import AttributedTranscript, Utterance
 
 LABEL = "day/1"

@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 from tacit.markdown import notes
 from tacit.text.lines import scan
-from tacit.text.stem import EVERYDAY_FORMS, split_words, stem_token
-from tacit.text.words import is_unspaced
+from tacit.text.words import EVERYDAY_FORMS, is_unspaced, split_words, stem_token
 from tacit.transcripts.model import Message, ToolCall, Turn
 
 _MAX_CHARS = 20_000  # of a file or a message: no host loads more of one file

@@ -44,7 +44,7 @@ from tacit.search.weights import (
     SPEAKER_BONUS,
     TECHNICAL_PENALTY,
 )
-from tacit.text.questions import QUESTION_MARKS
+from tacit.text.sentences import QUESTION_MARKS
 
 _EPSILON = 1e-6
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from tacit.privacy.delimiters import choose_delimiter, to_one_line, wrap_fenced
-from tacit.text.stem import stems
+from tacit.text.words import stems
 
 MAX_QUESTION_CHARS = 8_000  # of lines in one question
 MAX_TEXT_CHARS = 300  # characters of a line

@@ -52,7 +52,7 @@ from tacit.search.weights import (
     STRONG_RELEVANCE,
     VECTOR_WEIGHT,
 )
-from tacit.text.questions import match_same_question
+from tacit.text.sentences import match_same_question
 
 _Fused: TypeAlias = tuple[dict[int, Why], dict[int, StoredChunk]]
 

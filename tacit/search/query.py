@@ -22,7 +22,7 @@ from typing import NamedTuple
 from tacit.text import dates, words
 from tacit.text.dates import DayRange
 from tacit.text.lines import scan
-from tacit.text.stopwords import STOPWORDS
+from tacit.text.words import STOPWORDS
 
 MAX_CHARS = 20_000  # that are read
 MAX_QUERY_CHARS = 2_000  # that are embedded: models read little more

@@ -14,16 +14,17 @@ Any text is valid; of a long one only the start and the end are read.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from tacit.hosts.registry import HOSTS
-from tacit.search import query_filter_words
 from tacit.search.query import parse_query
-from tacit.text.stopwords import STOPWORDS
-from tacit.text.words import UNSPACED_RUN, fold
+from tacit.text.words import STOPWORDS, UNSPACED_RUN, fold
+
+WORDS_FILE = Path(__file__).with_name("query_filter_words.txt")
 
 Skip: TypeAlias = Literal["", "empty", "heartbeat", "command", "acknowledgement"]
 
@@ -185,16 +186,14 @@ def _match_acknowledgement(text: str) -> _SkipMatch | None:
 @cache
 def _acknowledgement_pattern() -> re.Pattern[str]:
     """Matches the next words, or letters of a script without spaces, that acknowledge or may accompany."""
-    acknowledging = _stretchable(
-        query_filter_words.ACKNOWLEDGED_SPACED, query_filter_words.ACKNOWLEDGED_UNSPACED
-    )
-    beside = _stretchable(query_filter_words.BESIDE_SPACED, query_filter_words.BESIDE_UNSPACED)
+    acknowledging = _stretchable(load_phrases("acknowledgement"), load_patterns("acknowledgement"))
+    beside = _stretchable(load_phrases("beside"), load_patterns("beside"))
     return re.compile(f"(?P<meant>{acknowledging})|(?:{beside})")
 
 
-def _stretchable(spaced: str, unspaced: str) -> str:
+def _stretchable(phrases: Iterable[str], unspaced: str) -> str:
     """Each letter may be repeated: "thaaanks", "はーい"."""
-    words = map(_stretch_letters, _longest_first(_fold_phrases(spaced)))
+    words = map(_stretch_letters, _longest_first(map(fold, phrases)))
     runs = map(_stretch_letters, _longest_first(map(fold, unspaced.split("|"))))
     return rf"(?:{'|'.join(words)})(?: |\Z)|(?:{'|'.join(runs)})[ーっッ]* ?"
 
@@ -238,54 +237,68 @@ def _fold_for_matching(text: str) -> str:
 
 @cache
 def _memory_pattern() -> re.Pattern[str]:
-    return _any_of(query_filter_words.MEMORY_SPACED, query_filter_words.MEMORY_UNSPACED)
+    return _any_of(load_phrases("memory"), load_patterns("memory"))
 
 
 @cache
 def _personal_pattern() -> re.Pattern[str]:
-    return _any_of(query_filter_words.PERSONAL_SPACED, query_filter_words.PERSONAL_UNSPACED)
+    return _any_of(load_phrases("personal"), load_patterns("personal"))
 
 
 @cache
 def _technical_pattern() -> re.Pattern[str]:
-    return _any_of(query_filter_words.TECHNICAL_SPACED, query_filter_words.TECHNICAL_UNSPACED)
+    return _any_of(load_phrases("technical"), load_patterns("technical"))
 
 
 @cache
 def _weak_pattern() -> re.Pattern[str]:
-    return _any_of(query_filter_words.WEAK_TECHNICAL_SPACED)
+    return _any_of(load_phrases("weak technical"))
 
 
 @cache
 def _cue_spellings() -> dict[str, str]:
     """Cues as people write them, by their folded form."""
     lists = (
-        query_filter_words.MEMORY_SPACED,
-        query_filter_words.PERSONAL_SPACED,
-        query_filter_words.TECHNICAL_SPACED,
+        load_phrases("memory"),
+        load_phrases("personal"),
+        load_phrases("technical"),
     )
-    return {fold(phrase): phrase for phrases in lists for phrase in _split_phrases(phrases)}
+    return {fold(phrase): phrase for phrases in lists for phrase in phrases}
 
 
-def _any_of(spaced: str, unspaced: str = "") -> re.Pattern[str]:
+def _any_of(phrases: Iterable[str], unspaced: str = "") -> re.Pattern[str]:
     """Matches whole words, but not parts of a path, an address or a hyphenated name."""
-    phrases = "|".join(
-        re.escape(phrase).replace(r"\ ", r"\s+") for phrase in _longest_first(_fold_phrases(spaced))
+    alternatives = "|".join(
+        re.escape(phrase).replace(r"\ ", r"\s+") for phrase in _longest_first(map(fold, phrases))
     )
-    words = rf"(?<![\w/\\@.-])(?:{phrases})(?![\w/\\@]|[.-]\w)"
+    words = rf"(?<![\w/\\@.-])(?:{alternatives})(?![\w/\\@]|[.-]\w)"
     return re.compile(f"{words}|{unspaced}" if unspaced else words)
-
-
-def _fold_phrases(spaced: str) -> Iterable[str]:
-    return map(fold, _split_phrases(spaced))
-
-
-def _split_phrases(spaced: str) -> list[str]:
-    return [phrase for part in spaced.split(",") if (phrase := " ".join(part.split()))]
 
 
 def _longest_first(phrases: Iterable[str]) -> list[str]:
     return sorted(dict.fromkeys(phrases), key=lambda phrase: (-len(phrase), phrase))
+
+
+# The word lists.
+
+
+def load_phrases(name: str) -> Sequence[str]:
+    """Words and phrases of a list, as people write them."""
+    return [
+        phrase for part in _load_lists()[f"{name} SPACED"].split(",") if (phrase := " ".join(part.split()))
+    ]
+
+
+def load_patterns(name: str) -> str:
+    """The same for scripts without spaces: alternatives of a regular expression."""
+    return _load_lists()[f"{name} UNSPACED"].replace("\n", "")
+
+
+@cache
+def _load_lists() -> Mapping[str, str]:
+    text = re.sub("^#.*\n", "", WORDS_FILE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    sections = (section.partition("]\n") for section in re.split(r"^\[", text, flags=re.MULTILINE)[1:])
+    return {name: body for name, _, body in sections}
 
 
 # Technical messages.

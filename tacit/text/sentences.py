@@ -1,14 +1,18 @@
-"""Splits a message into sentences: only prose, without code, quoted lines, tables and headings.
+"""Splits a message into sentences, and tells which are questions, and which repeat a question.
+
+Sentences are those of the prose, without code, quoted lines, tables and headings.
 
 A sentence is returned as written, on one line. Before searching it for a wording, mask quotations and code,
-which are not the writer's own words. Time grows with the length of the text, whatever is in it.
+which are not the writer's own words. Time grows with the length of the text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 
+from tacit.text import words
 from tacit.text.lines import scan
 from tacit.text.words import is_unspaced
 
@@ -90,3 +94,134 @@ def shorten_sentence(sentence: str) -> str:
     start = sentence[: MAX_SENTENCE_CHARS - 2]
     space = start.rfind(" ", MAX_SENTENCE_CHARS // 2)
     return f"{start[:space] if space > 0 else start} …"
+
+
+# ---------------------------------------------------------------- questions
+#
+# An earlier copy of a question is more similar to it than any answer, and adds nothing. A text counts as a
+# repetition if it is a question too, nearly all words of each are in the other, it has no new number, and
+# nothing follows its question mark. Names, greetings and the prefix of a host may differ, and further
+# questions may follow: "…? And after the pause?" adds nothing either.
+
+
+QUESTION_MARKS = ("?", "？", "؟")
+MAX_CHARS = 2_000  # characters that are read; longer messages are seldom sent twice
+_MIN_SHARE = 0.8  # share of the words of each that the other one has
+_MAX_TIMES_LONGER = 4  # times as long a text may be that asks the same and other things
+
+_HEAD = re.compile(r"(?:\s*\[[^\]\n]{0,200}\])+\s*")  # [Telegram Ines 2026-11-18 09:12]
+_WORD = re.compile(r"[^\W_]+")
+_SENTENCE_END = re.compile(r"(?<=[.!?;:…？؟。！；])\s+")
+_COURTESY_WORDS = """
+hi hello hey dear good morning evening please thanks thank cheers ok okay so and well once more again
+hallo moin guten morgen abend tag liebe lieber bitte danke und also nochmal noch einmal
+bonjour salut merci svp hola gracias favor ciao grazie ola obrigado obrigada hoi bedankt
+"""
+_COURTESIES = frozenset(_COURTESY_WORDS.split())
+# How questions without a question mark begin.
+_OPENING = re.compile(
+    r"""
+      (?: what | whats | which | who | whos | whom | whose | why | how | did | does | is | are | was | were
+        | wann | wo | wer | wen | wem | wessen | warum | wieso | weshalb | woher | wohin | welche[mnrs]?
+        | wie (?!\ (?:besprochen|gesagt|vereinbart|abgemacht|ausgemacht|immer)\b)
+        | quand | qui | quoi | pourquoi | comment | combien | quel(?:le)?s? | quest\ ce | est\ ce
+        | quien(?:es)? | cual(?:es)? | donde | cuant[ao]s? | cosa | perche | quale | quali | dove | chi
+        | quem | onde | qual | quais | quantos? | wat | wanneer | waar | waarom | hoe | welke
+        | что | когда | где | кто | почему | зачем | как | как(?:ой|ая|ое|ие) | сколько
+      )\b
+    | (?: when | where )
+      \ (?: is | are | was | were | did | do | does | have | has | had | can | will | should )\b
+    | (?: do | have | has | had | can | could | will | would | should )
+      \ (?: i | we | you | they | he | she | it | there | the | my | our | any\w* )\b
+    | (?: hast | hat | habe | haben | hatten | hattest | ist | sind | war | waren | kann | kannst | weisst )
+      \ (?: ich | du | wir | ihr | er | sie | es | das | der | die )\b
+    | (?: tell | remind )\ me\ (?!to\b)
+    """,
+    re.VERBOSE,
+)
+_OPENING_UNSPACED = re.compile(
+    "吗|嗎|什么|什麼|怎么|怎麼|谁|誰|哪|多少|几点|幾點|何时|何時|ですか|ますか|したか|だっけ|何|いつ|どこ|なぜ|どう|どれ|どの"
+    "|무엇|뭐|언제|어디|누구|왜|어떻게"
+)
+
+
+def is_question(text: str) -> bool:
+    """Whether it is a question, by its question mark or by how it begins after a greeting."""
+    if any(sign in text for sign in QUESTION_MARKS):
+        return True
+    folded = words.fold(_strip_head(text[:MAX_CHARS]))
+    if words.is_unspaced(folded) and _OPENING_UNSPACED.search(folded):
+        return True
+    tokens = _WORD.findall(folded[:300].replace("'", "").replace("’", ""))
+    start = next((index for index, word in enumerate(tokens) if word not in _COURTESIES), 0)
+    # A name may follow a greeting: "Hi Jules, what did we decide".
+    return any(
+        _OPENING.match(" ".join(tokens[index:])) for index in ({0, start, start + 1} if start else {0})
+    )
+
+
+def match_same_question(question: str) -> Callable[[str], bool] | None:
+    """A function that says whether a text repeats `question`; None if `question` is not a question."""
+    question = question[:MAX_CHARS]
+    if not is_question(question):
+        return None
+    all_words, words_after = Counter(_words(question)), Counter(_words_after(question))
+    question_words = Counter(_words(_question_part(question))) or all_words
+    min_words, max_words = _MIN_SHARE * question_words.total(), all_words.total() / _MIN_SHARE
+
+    def is_repeat(text: str) -> bool:
+        text_words = _words(text[:MAX_CHARS])
+        if (
+            not text_words or not min_words <= len(text_words) <= max_words
+        ):  # nearly all texts, and this is quick to tell
+            return False
+        counts = Counter(text_words)
+        new_words = counts - all_words
+        return (
+            (counts & question_words).total() >= min_words
+            and (counts & all_words).total() >= _MIN_SHARE * len(text_words)
+            and not any(word[0].isdigit() for word in new_words)
+            and not Counter(_words_after(text)) - words_after
+            and is_question(text)
+        )
+
+    def is_same(text: str) -> bool:
+        return is_repeat(text) or (
+            len(text) <= _MAX_TIMES_LONGER * len(question) and any(map(is_repeat, _split_questions(text)))
+        )
+
+    return is_same
+
+
+def _split_questions(text: str) -> list[str]:
+    """Its sentences without courtesies, if each of them is a question; else none."""
+    sentences = [sentence for sentence in _SENTENCE_END.split(text[:MAX_CHARS].strip()) if _words(sentence)]
+    return sentences if all(sentence.endswith(QUESTION_MARKS) for sentence in sentences) else []
+
+
+def _question_part(question: str) -> str:
+    """The text up to its last question mark; without one, the text without its last line, since the lines
+    below a question are further search words."""
+    return question[: _find_end(question)] or question.rpartition("\n")[0]
+
+
+def _find_end(text: str) -> int:
+    """The end of the last question mark; 0 if there is none."""
+    return 1 + max(map(text.rfind, QUESTION_MARKS))
+
+
+def _words_after(text: str) -> list[str]:
+    """The words after the last question mark."""
+    end = _find_end(text)
+    return _words(text[end:]) if end else []
+
+
+def _words(text: str) -> list[str]:
+    """All words except courtesies, in the form for comparing."""
+    bare = words.prepare_query(words.fold(_strip_head(text)))
+    return [word for word in _WORD.findall(bare) if word not in _COURTESIES]
+
+
+def _strip_head(text: str) -> str:
+    head = _HEAD.match(text)
+    return text[head.end() :] if head else text

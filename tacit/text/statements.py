@@ -13,8 +13,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from tacit.text.stem import split_words, stem_token
-from tacit.text.words import fold
+from tacit.text.words import fold, split_words, stem_token
 
 MIN_SAME_SHARE = 0.85  # two lines say the same if they share at least this part of their words
 _MAX_NEW_WORDS = 3  # new words in the later line, if it says only "now" and not that something changed

@@ -28,7 +28,7 @@ from zlib import crc32
 
 from tacit.text import words
 from tacit.text.sentiment import measure_mood, score_agreement
-from tacit.text.stem import EVERYDAY_FORMS, split_words, stem_token
+from tacit.text.words import EVERYDAY_FORMS, split_words, stem_token
 from tacit.topics.model import Similarity, Topic
 from tacit.topics.triggers import TRIGGER_TYPES, SentimentTrigger
 

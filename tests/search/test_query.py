@@ -17,8 +17,7 @@ from tacit.search.query import (
     match_expression,
     parse_query,
 )
-from tacit.text.stopwords import STOPWORDS
-from tacit.text.words import prepare_document
+from tacit.text.words import STOPWORDS, prepare_document
 from tests.hostile import hostile
 
 NOW = datetime(2026, 5, 13, 12, tzinfo=UTC)  # a Wednesday

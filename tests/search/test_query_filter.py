@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.search import query_filter_words
-from tacit.search.query_filter import MAX_ACKNOWLEDGEMENT_CHARS, MAX_START_CHARS, FilterResult, filter_query
+from tacit.search.query_filter import (
+    MAX_ACKNOWLEDGEMENT_CHARS,
+    MAX_START_CHARS,
+    FilterResult,
+    filter_query,
+    load_patterns,
+    load_phrases,
+)
 from tests.hostile import hostile
 
 MESSAGES: list[dict[str, Any]] = [
@@ -127,8 +133,8 @@ def test_whatever_follows_a_cue_is_searched(text: str) -> None:
 
 
 _ACKNOWLEDGED = [
-    *(" ".join(phrase.split()) for phrase in query_filter_words.ACKNOWLEDGED_SPACED.split(",")),
-    *query_filter_words.ACKNOWLEDGED_UNSPACED.split("|"),
+    *load_phrases("acknowledgement"),
+    *load_patterns("acknowledgement").split("|"),
 ]
 
 
@@ -144,10 +150,10 @@ def test_acknowledgements_may_follow_each_other(phrases: list[str], end: str) ->
 
 
 def test_no_word_is_listed_twice_in_a_meaning() -> None:
-    lists = {
-        name: value.split("," if name.endswith("_SPACED") and "UNSPACED" not in name else "|")
-        for name, value in vars(query_filter_words).items()
-        if name.endswith("SPACED")
+    names = ("memory", "personal", "technical", "weak technical", "acknowledgement", "beside")
+    lists = {f"{name} SPACED": load_phrases(name) for name in names}
+    lists |= {
+        f"{name} UNSPACED": load_patterns(name).split("|") for name in names if name != "weak technical"
     }
     assert len(lists) == 11
     for name, words in lists.items():

@@ -30,8 +30,7 @@ from tacit.review.format import add_reviewer_notes
 from tacit.text import tokens
 from tacit.text.lines import scan
 from tacit.text.sentences import split_sentences
-from tacit.text.stem import stems
-from tacit.text.words import fold
+from tacit.text.words import fold, stems
 
 Role = Literal[
     "identity", "decisions", "boundaries", "vibe", "context", "wisdom", "agents", "rhythm", "lessons"

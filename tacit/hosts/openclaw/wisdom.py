@@ -33,8 +33,7 @@ from tacit.llm.chat import Chat, ChatError
 from tacit.review.format import add_reviewer_notes
 from tacit.text import tokens
 from tacit.text.sentences import split_sentences
-from tacit.text.stem import is_distinctive, stems
-from tacit.text.words import fold, is_unspaced
+from tacit.text.words import fold, is_distinctive, is_unspaced, stems
 
 if TYPE_CHECKING:
     import numpy as np

@@ -31,7 +31,7 @@ from tacit.learn.model import Change, Known
 from tacit.learn.patterns import is_hypothetical, is_question
 from tacit.text.sentences import MAX_SENTENCE_CHARS, is_informative, split_sentences
 from tacit.text.statements import index_words
-from tacit.text.stem import EVERYDAY_FORMS
+from tacit.text.words import EVERYDAY_FORMS
 from tacit.transcripts.attribution import AttributedTranscript, Utterance
 
 _SECTION = "Key Decisions"
