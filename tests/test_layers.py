@@ -161,7 +161,7 @@ def test_what_is_pure_touches_neither_files_nor_processes() -> None:
 
 def test_other_programs_are_run_in_one_place_each() -> None:
     users = {file.name for file in python_files() if "subprocess" in file.read_text()}
-    assert users == {"process.py", "indexed_files.py", "machine.py", "editor.py"}
+    assert users == {"process.py", "home_index.py", "machine.py", "editor.py"}
 
 
 def test_all_names_what_is_exported() -> None:

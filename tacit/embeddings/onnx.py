@@ -78,7 +78,7 @@ class Network:
     def run(self, text: str, second: str | None = None) -> list[Any]:
         """Run the model on one text or one pair. Returns an array for each of its outputs."""
         with self._lock:  # otherwise two threads could both load it
-            tokenizer, session = self._loaded
+            tokenizer, session = self._model_parts
         import numpy as np
 
         max_chars = self._tokens * _MAX_CHARS_PER_TOKEN
@@ -94,7 +94,7 @@ class Network:
         return list(session.run(None, feed))
 
     @cached_property
-    def _loaded(self) -> tuple[Any, Any]:
+    def _model_parts(self) -> tuple[Any, Any]:
         runtime, tokenizers = import_optional("onnxruntime", _EXTRA), import_optional("tokenizers", _EXTRA)
         options = runtime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = self._threads, 1

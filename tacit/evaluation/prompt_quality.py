@@ -363,7 +363,7 @@ def rank_chunks(index: Index, message: str, scope: Scope, budget: int) -> Iterat
     scored = index.words.search(terms, scope, min(_MAX_CHUNKS, budget // 2 + 1)) if terms else []
     for start in range(0, len(scored), _BATCH_SIZE):
         ids = [entry.id for entry in scored[start : start + _BATCH_SIZE]]
-        stored = index.stored(ids)
+        stored = index.read_chunks(ids)
         for row in (stored[key] for key in ids if key in stored):
             yield PromptLine(row.path, row.chunk.speaker, row.chunk.text.strip())
 

@@ -18,12 +18,12 @@ from tacit.embeddings.protocol import EmbedderError
 from tacit.errors import StoreError
 from tacit.home.categories import category_of
 from tacit.home.listing import Stamp
+from tacit.search.home_index import embed_chunks, update_index
 from tacit.search.hybrid import Engine, find
 from tacit.search.index import ChunkLocation, Index, IndexTimeout, SearchParts, StoredChunk
 from tacit.search.model import EVERYTHING, Found, Scope
 from tacit.search.query import MAX_CHARS, parse_query
 from tacit.search.scoring import Calibration, choose_calibration, load_calibrations
-from tacit.search.updater import embed_chunks, update_index
 from tacit.text.words import clean, find_aliases, fold, prepare_document
 from tacit.transcripts.purged import PurgedRecords
 

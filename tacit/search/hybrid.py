@@ -23,7 +23,6 @@ from math import inf, log
 from typing import NamedTuple, TypeAlias
 
 from tacit.embeddings.protocol import Embedder, EmbedderError, Reranker
-from tacit.search.hits import Evidence, gather_evidence, make_hits, relevance_of
 from tacit.search.index import Index, StoredChunk
 from tacit.search.link_expansion import (
     choose_seeds,
@@ -33,7 +32,18 @@ from tacit.search.link_expansion import (
 )
 from tacit.search.model import EVERYTHING, Found, Scope, Scored, Why
 from tacit.search.query import Query, parse_query
-from tacit.search.scoring import Calibration, Candidates, blend, fuse, order_by_score, top_with_ties
+from tacit.search.scoring import (
+    Calibration,
+    Candidates,
+    Evidence,
+    blend,
+    fuse,
+    gather_evidence,
+    make_hits,
+    order_by_score,
+    relevance_of,
+    top_with_ties,
+)
 from tacit.search.weights import (
     BM25_CEILING,
     CANDIDATES_PER_CHANNEL,
@@ -136,7 +146,7 @@ def find(
         with timer("links"):
             expanded = _expand_links(engine, candidate_query, selected, (whys, stored), evidence)
             if expanded:
-                whys, stored = {**whys, **expanded}, {**stored, **index.stored(expanded.keys())}
+                whys, stored = {**whys, **expanded}, {**stored, **index.read_chunks(expanded.keys())}
                 selected = _select_best(whys, stored, limit)
     with timer("explain"):
         if echoes is not None:
@@ -217,7 +227,7 @@ def _find_candidates(
 def _fuse(engine: Engine, candidates: Candidates, count: int | None) -> _Fused:
     trust = engine.calibration.trust
     whys = fuse(candidates, engine.lexical_weight, engine.vector_weight * trust, count)
-    return whys, engine.index.stored(whys.keys())
+    return whys, engine.index.read_chunks(whys.keys())
 
 
 def _select_best(whys: Mapping[int, Why], stored: Mapping[int, StoredChunk], limit: int) -> list[int]:
@@ -434,7 +444,7 @@ def _split_off_echoes(
 def _separate(
     index: Index, candidates: Candidates, is_same: Callable[[str], bool], terms: Sequence[str]
 ) -> SeparatedEchoes:
-    stored = index.stored({hit.id for hit in (*candidates.lexical, *candidates.nearest)})
+    stored = index.read_chunks({hit.id for hit in (*candidates.lexical, *candidates.nearest)})
     echoes = {id_: hit for id_, hit in stored.items() if hit.chunk.turn and is_same(hit.chunk.text)}
     files = {hit.path for hit in echoes.values()}
     same_file = [

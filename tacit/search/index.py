@@ -146,7 +146,7 @@ class Index(Protocol):
     def replace(self, documents: Sequence[tuple[Document, Stamp]], gone: Collection[str] = ()) -> None:
         """Replace these documents by their paths and remove the paths in `gone`, all or nothing."""
 
-    def stored(self, ids: Collection[int]) -> dict[int, StoredChunk]: ...
+    def read_chunks(self, ids: Collection[int]) -> dict[int, StoredChunk]: ...
 
     def windows(self, ids: Collection[int]) -> dict[int, str]:
         """The text of those chunks that are turns, with two turns before, one after, and speakers."""

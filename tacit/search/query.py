@@ -74,13 +74,13 @@ def extract_intent(text: object) -> str | None:
 
 def match_expression(terms: Iterable[Term]) -> str:
     """The index expression that matches any of `terms`. Empty if there are none."""
-    return " OR ".join(map(_quote, terms))
-
-
-def _quote(term: Term) -> str:
-    quoted = '"{}"'.format(term.text.replace('"', '""'))
     # These scripts are indexed in pairs of letters, so a single one matches as the start of a pair.
-    return f"{quoted}*" if len(term.text) == 1 and words.is_unspaced(term.text) else quoted
+    return " OR ".join(
+        '"{}"{}'.format(
+            term.text.replace('"', '""'), "*" if len(term.text) == 1 and words.is_unspaced(term.text) else ""
+        )
+        for term in terms
+    )
 
 
 # The text.
@@ -238,7 +238,8 @@ def _candidates_of_word(start: int, word: str, context: _WordContext) -> Iterato
         return
     word = _ELIDED.sub("", word.removesuffix(_POSSESSIVE)) if "'" in word else word
     pieces = _PIECE.findall(word)
-    if len(pieces) == 1 and not _is_identifier(word):
+    is_identifier = bool(_MIXED.search(word)) or any(words.split_camel_case(word))
+    if len(pieces) == 1 and not is_identifier:
         common = "'" in folded and word.casefold() in STOPWORDS  # l'on
         yield from _plain_candidate(start, pieces[0], context, _COMMON if common else _CONTENT)
     else:
@@ -265,10 +266,6 @@ def _plain_candidate(
         kind = _TIME if kind == _CONTENT and folded in context.time else kind
         is_first = folded in context.names or _is_specific(start, word, context)
         yield _TermCandidate(start, Term(text), _FIRST if is_first else _SECOND, kind)
-
-
-def _is_identifier(word: str) -> bool:
-    return bool(_MIXED.search(word)) or any(words.split_camel_case(word))
 
 
 def _is_specific(start: int, word: str, context: _WordContext) -> bool:

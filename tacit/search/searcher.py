@@ -19,7 +19,7 @@ from tacit.deadline import DEADLINE, is_over
 from tacit.errors import StoreError
 from tacit.home.layout import Home
 from tacit.search.fallback import fallback_search
-from tacit.search.home_index import HomeIndex, IndexResult, LoadedModels
+from tacit.search.home_index import HomeIndex, IndexedFiles, IndexResult, LoadedModels, Warnings
 from tacit.search.hybrid import Engine, find
 from tacit.search.index import (
     ChunkLocation,
@@ -30,7 +30,6 @@ from tacit.search.index import (
     SearchParts,
     StoredChunk,
 )
-from tacit.search.indexed_files import IndexedFiles, Warnings
 from tacit.search.link_expansion import links_of_note, summarize_links
 from tacit.search.model import EVERYTHING, Found, LinkSummary, NoteLinks, Scope
 from tacit.search.scoring import Calibration, choose_calibration, load_calibrations
@@ -164,7 +163,7 @@ class Searcher:
         self.catch_up(_CATCH_UP_S)
         return links_of_note(path, self._query(lambda index: index.links.list(scope, path), []))
 
-    def called(self, name: str, scope: Scope = EVERYTHING) -> Sequence[str]:
+    def resolve_link(self, name: str, scope: Scope = EVERYTHING) -> Sequence[str]:
         """The files that a link with this path or name leads to."""
         return self._query(lambda index: index.links.resolve(name, scope), [])
 

@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 from tacit.errors import TacitError
 from tacit.home.layout import CONFIG
-from tacit.search.home_index import IndexResult
+from tacit.search.home_index import IndexResult, UpdateReport
 from tacit.search.searcher import Searcher
-from tacit.search.updater import UpdateReport
 from tacit.workspaces.folders import Workspaces
 
 _DEBOUNCE_MS = 50  # without a change before an update

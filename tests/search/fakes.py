@@ -9,11 +9,11 @@ from pathlib import Path
 
 from tacit.embeddings.protocol import Embedder, EmbedderError, Reranker, scale_to_bytes
 from tacit.home.listing import Stamp
+from tacit.search.home_index import embed_chunks, update_index
 from tacit.search.hybrid import Engine
 from tacit.search.index import Index, IndexUnavailable, SearchParts
 from tacit.search.scoring import Calibration
 from tacit.search.sqlite.index import SQLITE, SqliteIndex, open_memory_index
-from tacit.search.updater import embed_chunks, update_index
 
 LONG_AGO = 1_770_000_000_000_000_000  # 2 February 2026, in nanoseconds
 CALIBRATION = Calibration(mean=0.1, spread=0.2, trust=1.0, bias=-2.0, words=2.0, meaning=1.0)

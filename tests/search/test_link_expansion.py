@@ -153,7 +153,7 @@ def test_of_a_long_linked_note_the_chunk_nearest_to_the_question_is_taken() -> N
     found = expand_seeds(
         index, [ana], EVERYTHING, asked, there={}, whys={}, weight=0.5, apart=CALIBRATION.apart, ceiling=None
     )
-    [chunk] = index.stored(found.keys()).values()
+    [chunk] = index.read_chunks(found.keys()).values()
     assert "automobile" in chunk.chunk.text
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tacit.search import indexed_files
-from tacit.search.indexed_files import run_ripgrep
+from tacit.search import home_index
+from tacit.search.home_index import run_ripgrep
 from tests.search.fake_rg import SOURCE, install
 
 
@@ -106,7 +106,7 @@ def test_a_ripgrep_that_fails_is_as_none(
 def test_a_ripgrep_that_hangs_is_left(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path / "bin", "#!{python}\nimport time; time.sleep(60)\n")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.setattr(indexed_files, "_RIPGREP_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(home_index, "_RIPGREP_TIMEOUT_S", 0.2)
     assert run_ripgrep(str(root), FOLDERS, ["kiln"]) is None
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.search.hits import MAX_CHARS, make_snippet
+from tacit.search.scoring import MAX_CHARS, make_snippet
 from tacit.search.sqlite.index import SqliteIndex, open_memory_index
 from tests.hostile import hostile
 

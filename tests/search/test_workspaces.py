@@ -14,7 +14,7 @@ import pytest
 from tacit.config import Workspace
 from tacit.home.layout import Home
 from tacit.home.listing import INDEXED
-from tacit.search import indexed_files as module
+from tacit.search import home_index as module
 from tacit.search.index import SearchParts
 from tacit.search.model import EVERYTHING, Scope
 from tacit.search.searcher import Searcher

@@ -142,7 +142,7 @@ def run_links(options: argparse.Namespace) -> int:
 
 
 def _resolve_note(searcher: Searcher, name: str) -> str:
-    paths = searcher.called(name)
+    paths = searcher.resolve_link(name)
     if not paths:
         raise UsageError(f"No note is called {name!r}. Name its path, such as knowledge/people/mara.md.")
     if len(paths) > 1:

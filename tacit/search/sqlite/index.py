@@ -50,6 +50,13 @@ _SEPARATOR = "\n\ue000\n"  # a private-use character: phrases must not match acr
 _SUFFIXES = ("", "-wal", "-shm")
 _LOCK_TIMEOUT_S = 5.0
 
+# The first and the last of the chunks that begin on the line of a place.
+_FIRST_ON_LINE, _LAST_ON_LINE = (
+    "SELECT id FROM passages WHERE file = m.id AND first_line = place.line"
+    f" ORDER BY record {order}, position {order} LIMIT 1"
+    for order in ("ASC", "DESC")
+)
+
 
 class SqliteIndex:
     """One connection. Use it from one thread at a time."""
@@ -126,7 +133,7 @@ class SqliteIndex:
 
     # ------------------------------------------------------------ reading
 
-    def stored(self, ids: Collection[int]) -> dict[int, StoredChunk]:
+    def read_chunks(self, ids: Collection[int]) -> dict[int, StoredChunk]:
         sql = (
             "SELECT p.id, p.checksum, p.first_line, p.last_line, p.section, p.day, p.speaker, p.turn, p.text,"
             " m.path, m.category, m.audience, m.agents, m.conversation, m.archived, m.title, m.checksum"
@@ -159,7 +166,7 @@ class SqliteIndex:
         sql = (
             "WITH place(path, line) AS (SELECT value ->> 0, value ->> 1 FROM json_each(?1)),"
             " ends(path, line, first, last) AS MATERIALIZED (SELECT place.path, place.line,"
-            f" ({_line_edge_sql('ASC')}), ({_line_edge_sql('DESC')})"
+            f" ({_FIRST_ON_LINE}), ({_LAST_ON_LINE})"
             " FROM place CROSS JOIN knowledge_meta m ON m.path = place.path)"
             " SELECT DISTINCT ends.path, ends.line, near.position, near.id FROM ends"
             " CROSS JOIN passages first ON first.id = ends.first"
@@ -176,7 +183,7 @@ class SqliteIndex:
             reach = (max(0, before), max(0, after), MAX_NEIGHBOURS)
             for path, line, _, number in self._db.execute(sql, (wanted_places, *reach)):
                 ids_by_place.setdefault((path, line), []).append(number)
-            stored = self.stored({number for numbers in ids_by_place.values() for number in numbers})
+            stored = self.read_chunks({number for numbers in ids_by_place.values() for number in numbers})
         return {place: [stored[number] for number in numbers] for place, numbers in ids_by_place.items()}
 
     def names(self, scope: Scope = EVERYTHING) -> tuple[str, ...]:
@@ -227,14 +234,6 @@ class SqliteIndex:
 
 
 # ---------------------------------------------------------------- rows
-
-
-def _line_edge_sql(order: str) -> str:
-    """The first or the last of the chunks that begin on the line of a place."""
-    return (
-        "SELECT id FROM passages WHERE file = m.id AND first_line = place.line"
-        f" ORDER BY record {order}, position {order} LIMIT 1"
-    )
 
 
 def _meta_row(number: int, document: Document, stamp: Stamp) -> tuple[Any, ...]:

@@ -56,8 +56,9 @@ class SqliteWords:
         self._words_sought: tuple[tuple[str, ...], dict[str, str]] = ((), {})
 
     def search(self, terms: Sequence[str], scope: Scope, limit: int) -> list[Scored]:
+        # What the database refuses is replaced: stored text does not contain it either.
         expression = match_expression(
-            Term(_sanitize_term(term)) for term in terms if '"' not in term and term.strip()
+            Term(to_utf8(term).replace("\0", " ")) for term in terms if '"' not in term and term.strip()
         )
         scope_condition(scope)
         if not expression:
@@ -347,11 +348,6 @@ class SqliteLinks:
 def _pad(vector: bytes) -> bytes:
     """Pad with zeros so that signs fill whole bytes. Cosines stay the same."""
     return vector + bytes(-len(vector) % 8)
-
-
-def _sanitize_term(term: str) -> str:
-    """Replace what the database refuses: stored text does not contain it either."""
-    return to_utf8(term).replace("\0", " ")
 
 
 def _to_character_offsets(data: bytes, spans: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:

@@ -892,7 +892,7 @@ class IndexContract:
             ),
         )
         found = index.words.search(["asche", "yes"], EVERYTHING, 10)
-        stored = sorted(index.stored([one.id for one in found]).values(), key=lambda one: one.id)
+        stored = sorted(index.read_chunks([one.id for one in found]).values(), key=lambda one: one.id)
         assert [one.chunk._replace(near=(0, 0)) for one in stored] == [
             chunk._replace(near=(0, 0)),
             turn._replace(near=(0, 0)),
@@ -903,8 +903,8 @@ class IndexContract:
     def test_only_chunks_that_are_there_come_back(self, index: Index) -> None:
         put(index, note("a.md", "clay"))
         (found,) = index.words.search(["clay"], EVERYTHING, 10)
-        assert set(index.stored([found.id, 987_654_321])) == {found.id}
-        assert index.stored([]) == {}
+        assert set(index.read_chunks([found.id, 987_654_321])) == {found.id}
+        assert index.read_chunks([]) == {}
 
     def test_turns_are_shown_with_the_two_before_and_the_one_after(self, index: Index) -> None:
         said = [("Ana", "one"), ("Deniz", "two"), ("Ana", "three"), ("Deniz", "four"), ("Ana", "five")]
@@ -932,7 +932,7 @@ class IndexContract:
     def test_neighbours_are_given_as_they_are_stored(self, index: Index) -> None:
         put(index, talk("t.md", ("Ana", "one"), ("Deniz", "two"), title="Pots", day="2026-03-04"))
         near = index.around([("t.md", 1)], after=1)["t.md", 1]
-        assert near == list(index.stored([one.id for one in near]).values())
+        assert near == list(index.read_chunks([one.id for one in near]).values())
         assert [(one.path, one.title, one.chunk.speaker) for one in near] == [
             ("t.md", "Pots", "Ana"),
             ("t.md", "Pots", "Deniz"),
@@ -1113,7 +1113,7 @@ class IndexContract:
     def test_the_first_chunks_of_files_are_given_in_their_order(self, index: Index) -> None:
         put(index, note("a.md", "one", "two", "three"), note("b.md", "four"))
         found = index.chunks_of(["b.md", "a.md", "none.md"], EVERYTHING, 2)
-        stored = index.stored([one for ids in found.values() for one in ids])
+        stored = index.read_chunks([one for ids in found.values() for one in ids])
         texts = {path: [stored[one].chunk.text for one in ids] for path, ids in found.items()}
         assert texts == {"a.md": ["one", "two"], "b.md": ["four"]}
 
@@ -1416,7 +1416,7 @@ class IndexContract:
         one = document("a.md", [chunk], title=evil, tags=(evil,), agents=(evil,), conversation=evil, day=evil)
         put(index, one)
         (found,) = index.words.search(["kiln"], EVERYTHING, 10)
-        stored = index.stored([found.id])[found.id]
+        stored = index.read_chunks([found.id])[found.id]
         assert stored.chunk.text == whole(f"{evil} kiln")
         assert stored.chunk.section == (whole(evil),)
         assert (stored.chunk.speaker, stored.title) == (whole(evil), whole(evil))
@@ -1470,7 +1470,7 @@ class IndexContract:
         index.vectors.store({digest: vector(*range(8)) for digest, _ in index.vectors.list_unembedded(100)})
         near = index.vectors.nearest(vector(*range(8)), EVERYTHING, 100)
         assert len(near) == index.stats().chunks
-        stored = index.stored([one.id for one in near])
+        stored = index.read_chunks([one.id for one in near])
         index.windows(stored)
         around = index.around([(one.path, one.chunk.first_line) for one in stored.values()], 1, 1)
         for one in stored.values():

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from tacit import app
 from tacit.home.layout import Home
+from tacit.search.home_index import embed_chunks, update_index
 from tacit.search.model import Found
 from tacit.search.searcher import Searcher
 from tacit.search.sqlite.index import open_index, open_memory_index
-from tacit.search.updater import embed_chunks, update_index
 from tests.search.fakes import parts
 from tests.search.sqlite.inside import inside, left_behind
 from tests.search.sqlite.samples import Hashing

@@ -68,7 +68,7 @@ def put(index: Index, *documents: Document, gone: Sequence[str] = ()) -> None:
 
 def places(index: Index, found: Sequence[Scored]) -> list[Place]:
     """Where they stand, in the same order; documents of these helpers have a chunk on each line."""
-    stored = index.stored([one.id for one in found])
+    stored = index.read_chunks([one.id for one in found])
     return [(stored[one.id].path, stored[one.id].chunk.first_line - 1) for one in found]
 
 

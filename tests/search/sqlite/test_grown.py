@@ -14,12 +14,12 @@ import apsw
 import pytest
 
 from tacit.home.listing import Stamp
+from tacit.search.home_index import embed_chunks, update_index
 from tacit.search.hybrid import Engine, find
 from tacit.search.model import EVERYTHING, Scope, Scored
 from tacit.search.scoring import Calibration
 from tacit.search.sqlite import queries
 from tacit.search.sqlite.index import SqliteIndex, open_index, open_memory_index
-from tacit.search.updater import embed_chunks, update_index
 from tests.search.sqlite.inside import inside, left_behind, rows, where_of
 from tests.search.sqlite.samples import Hashing, Place
 

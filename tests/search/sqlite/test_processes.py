@@ -34,7 +34,7 @@ Require = Callable[[Home, Found, str], None]
 _BEGIN = """
 import sys
 from pathlib import Path
-from tacit.search import updater as update
+from tacit.search import home_index as update
 from tests.search.sqlite.homes import Home, question, require_right, searcher
 from tests.search.sqlite.samples import note, put
 
