@@ -109,7 +109,7 @@ def _describe(item: KeyItem) -> str:
     return f"{','.join(map(str, item.turns))} {' + '.join('|'.join(either) for either in item.words)}"
 
 
-def read_key(data: object, where: str) -> AnswerKey:
+def read_key(data: object, source: str) -> AnswerKey:
     """Parse a key from YAML: `conversation: {extractor: {wanted: [[TURN, WORDS…]], also: …}}`."""
     try:
         return {
@@ -124,7 +124,7 @@ def read_key(data: object, where: str) -> AnswerKey:
         }
     except (TypeError, ValueError, AttributeError, IndexError, KeyError):
         raise UsageError(
-            f"{where} is no key. Write CONVERSATION: {{EXTRACTOR: {{wanted: [[TURN, WORDS…]], also: […]}}}}."
+            f"{source} is no key. Write CONVERSATION: {{EXTRACTOR: {{wanted: [[TURN, WORDS…]], also: […]}}}}."
         ) from None
 
 

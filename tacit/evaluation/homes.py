@@ -63,7 +63,7 @@ def build_home(
 ) -> tuple[Memory, MessagesByPlace]:
     """The home, and its messages by place. `settings` are those of search, or have a section before the last
     dot."""
-    newest = max(message.at for message in collection.said)
+    newest = max(message.at for message in collection.messages)
     memory = _create_empty_home(root, _format_settings(settings), newest)
     return memory, _capture(memory, collection)
 
@@ -91,7 +91,7 @@ def _format_settings(settings: Mapping[str, object]) -> str:
 
 def _capture(memory: Memory, collection: QuestionSet) -> MessagesByPlace:
     known: dict[tuple[str, int], SetMessage] = {}
-    for name, messages in groupby(collection.said, key=lambda message: message.session):
+    for name, messages in groupby(collection.messages, key=lambda message: message.session):
         batch = list(messages)
         session = memory.session(session_id=f"{collection.name}-{name}", started=batch[0].at)
         numbers = []

@@ -110,10 +110,10 @@ def measure_set(
     non_empty = [collection for collection in collections if collection.questions]
     total, finished = sum(len(collection.questions) for collection in non_empty), 0
     for collection in non_empty:
-        texts = {message.id: message.text for message in collection.said}
+        texts = {message.id: message.text for message in collection.messages}
         questions = [_quote_messages(question, texts) for question in collection.questions]
         newest = (
-            PromptLine("", message.speaker, message.text.strip()) for message in reversed(collection.said)
+            PromptLine("", message.speaker, message.text.strip()) for message in reversed(collection.messages)
         )
         with temporary_home(collection, settings) as (memory, _):
             for measured in _measure_questions(memory, questions, newest, budgets):

@@ -51,7 +51,7 @@ class EvalQuestion:
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
     name: str
-    said: tuple[SetMessage, ...]
+    messages: tuple[SetMessage, ...]
     questions: tuple[EvalQuestion, ...]
 
 
@@ -104,13 +104,13 @@ def read_yaml(file: Path | Traversable) -> object:
         raise UsageError(f"{file} cannot be read: {error}. Give a YAML file.") from None
 
 
-def read_answers(data: object, where: str) -> list[EvalQuestion]:
+def read_answers(data: object, source: str) -> list[EvalQuestion]:
     """Parse questions from YAML: `- {question: …, answer: [PHRASE, EITHER|OR]}`."""
     try:
         return [_read_answer(str(number), entry) for number, entry in enumerate(_require_list(data), 1)]
     except (TypeError, KeyError, AttributeError):
         raise UsageError(
-            f"{where} is no list of questions. Write - {{question: …, answer: [PHRASE…]}}."
+            f"{source} is no list of questions. Write - {{question: …, answer: [PHRASE…]}}."
         ) from None
 
 

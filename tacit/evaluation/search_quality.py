@@ -111,23 +111,23 @@ def _is_hit_at(hit: Hit, place: EvidencePlace) -> bool:
     return hit.path == place.path and place.quote in hit.text
 
 
-def summarize(asked: Sequence[QuestionHits], strong: float) -> dict[str, float]:
+def summarize(answers: Sequence[QuestionHits], strong: float) -> dict[str, float]:
     """The measures over all answerable questions, and the false hits of the others."""
     rows = []
-    for answer in asked:
+    for answer in answers:
         if answer.ranks:
             row = measure_ranking(answer.ranks)
             if answer.question.sessions:
                 row["session R@5"] = share_found(answer.question.sessions, answer.sessions, 5)
             rows.append(row)
-    unanswered = [answer for answer in asked if not answer.ranks]
+    unanswered = [answer for answer in answers if not answer.ranks]
     result = {"questions": float(len(rows)), **means(rows)}
     if rows:
-        result["strong"] = sum(answer.best >= strong for answer in asked if answer.ranks) / len(rows)
+        result["strong"] = sum(answer.best >= strong for answer in answers if answer.ranks) / len(rows)
     if unanswered:
         result["unanswerable"] = float(len(unanswered))
         result["false strong"] = sum(answer.best >= strong for answer in unanswered) / len(unanswered)
-    times = [answer.milliseconds for answer in asked]
+    times = [answer.milliseconds for answer in answers]
     return result | {"p50 ms": percentile(times, 0.5), "p95 ms": percentile(times, 0.95)}
 
 

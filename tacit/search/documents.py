@@ -173,11 +173,11 @@ def _merge(first: TextChunk, second: TextChunk) -> TextChunk:
     return TextChunk(first.id, tuple(name for name, _ in both), first.start, second.end, text)
 
 
-def title_of(fields: Mapping[str, object], found: Iterable[TextChunk], path: str) -> str:
+def title_of(fields: Mapping[str, object], chunks: Iterable[TextChunk], path: str) -> str:
     named = fields.get("title") or fields.get("name")
     if isinstance(named, str) and named.strip():
         return named.strip()[:200]
-    first = next((chunk.section[0] for chunk in found if chunk.section), "")
+    first = next((chunk.section[0] for chunk in chunks if chunk.section), "")
     name = path.rpartition("/")[2]
     return first or name.rpartition(".")[0] or name
 

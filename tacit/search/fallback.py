@@ -118,15 +118,15 @@ def _best_files(paths: Iterable[str], words: Sequence[str], read: Callable[[str]
 
 
 class Snapshot:
-    """Searches `files` as `Searcher` does. `at`: the day of notes without a date. What was purged since is
-    left out."""
+    """Searches `files` as `Searcher` does. `moment`: the day of notes without a date. What was purged since
+    is left out."""
 
     def __init__(
-        self, files: Mapping[str, bytes], at: datetime, parts: SearchParts, purged: PurgedRecords
+        self, files: Mapping[str, bytes], moment: datetime, parts: SearchParts, purged: PurgedRecords
     ) -> None:
         self.notes: list[str] = []
         index = parts.backend().open_in_memory()
-        stamp = Stamp(int(at.timestamp() * 1e9), 0, 0)
+        stamp = Stamp(int(moment.timestamp() * 1e9), 0, 0)
         listed = purged.applied(dict.fromkeys(files, stamp))
         update_index(index, listed, files.__getitem__, purged=purged.records)
         try:

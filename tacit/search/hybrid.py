@@ -427,16 +427,16 @@ def _select_echoes(
 
 def _split_off_echoes(
     index: Index,
-    found: Candidates,
+    candidates: Candidates,
     is_same: Callable[[str], bool],
     terms: Sequence[str],
     deeper: Callable[[int], Candidates],
 ) -> SeparatedEchoes:
     """Separate the echoes from the other candidates. If most are echoes, `deeper` fetches that many times
     more."""
-    split = _separate(index, found, is_same, terms)
+    split = _separate(index, candidates, is_same, terms)
     remaining = {hit.id for hit in (*split.rest.lexical, *split.rest.nearest)}
-    if 2 * len(remaining) < len({hit.id for hit in (*found.lexical, *found.nearest)}):
+    if 2 * len(remaining) < len({hit.id for hit in (*candidates.lexical, *candidates.nearest)}):
         return _separate(index, deeper(REPEATS_DEPTH_FACTOR), is_same, terms)
     return split
 

@@ -86,7 +86,7 @@ def rank_scores_by_path(
 
 def expand_seeds(
     index: Index,
-    found: Sequence[Seed],
+    seeds: Sequence[Seed],
     scope: Scope,
     vector: bytes | None,
     *,
@@ -99,11 +99,11 @@ def expand_seeds(
     """Chunks of notes that are linked with the seeds and rank higher because of it. `there`: rank scores of
     notes that are hits already. `apart`: the distance between two relevances. `ceiling`: upper bound of their
     rank scores, or None."""
-    neighbours = index.links.neighbours([seed.path for seed in found], scope) if found else []
+    neighbours = index.links.neighbours([seed.path for seed in seeds], scope) if seeds else []
     fan = Counter(neighbour.path for neighbour in neighbours)
     shares = {
         seed.path: seed.standing - apart(seed.relevance, seed.relevance * weight / sqrt(fan[seed.path]))
-        for seed in (replace(seed, relevance=min(seed.relevance, STRONG_RELEVANCE)) for seed in found)
+        for seed in (replace(seed, relevance=min(seed.relevance, STRONG_RELEVANCE)) for seed in seeds)
         if seed.path in fan
     }
     links = _best_links(neighbours, shares, there)
@@ -149,24 +149,24 @@ def _explain(link: Neighbour, share: float, before: Why, ceiling: float | None) 
 # ---------------------------------------------------------------- reports
 
 
-def links_of_note(path: str, found: Sequence[Link]) -> NoteLinks:
+def links_of_note(path: str, links: Sequence[Link]) -> NoteLinks:
     return NoteLinks(
         path,
-        tuple(link for link in found if link.source == path),
-        tuple(link for link in found if link.source != path),
+        tuple(link for link in links if link.source == path),
+        tuple(link for link in links if link.source != path),
     )
 
 
-def summarize_links(notes: Sequence[str], found: Sequence[Link]) -> LinkSummary:
+def summarize_links(notes: Sequence[str], links: Sequence[Link]) -> LinkSummary:
     """A summary of all links."""
-    pairs = {(link.source, target) for link in found for target in link.targets}
+    pairs = {(link.source, target) for link in links for target in link.targets}
     counts = Counter(target for _, target in pairs)
     ends = {end for pair in pairs for end in pair}
     return LinkSummary(
         notes=len(notes),
-        links=len(found),
+        links=len(links),
         most=tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MAX_MOST_LINKED]),
-        broken=tuple(link for link in found if not link.targets),
-        ambiguous=tuple(link for link in found if len(link.targets) > 1),
+        broken=tuple(link for link in links if not link.targets),
+        ambiguous=tuple(link for link in links if len(link.targets) > 1),
         orphans=tuple(path for path in notes if path not in ends),
     )

@@ -144,7 +144,7 @@ _FIRST, _SECOND, _LAST = range(3)  # the later ones are dropped first if there a
 
 
 class _TermCandidate(NamedTuple):
-    at: int
+    start: int
     term: Term
     rank: int = _FIRST
     kind: int = _CONTENT
@@ -176,7 +176,7 @@ def _choose_terms(question: str, days: DayRange | None, found_names: Collection[
     best = min((candidate.kind for candidate in candidates), default=_CONTENT)
     distinct = _drop_duplicates(
         candidate
-        for candidate in sorted(candidates, key=lambda candidate: candidate.at)
+        for candidate in sorted(candidates, key=lambda candidate: candidate.start)
         if candidate.kind == best
     )
     by_rank = sorted(

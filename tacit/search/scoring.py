@@ -47,17 +47,17 @@ class Candidates:
 
 
 def fuse(
-    found: Candidates, lexical_weight: float, vector_weight: float, count: int | None = None
+    candidates: Candidates, lexical_weight: float, vector_weight: float, count: int | None = None
 ) -> dict[int, Why]:
     """The best `count` and those that tie with the last of them; without `count` all."""
-    ids = {scored.id for scored in (*found.lexical, *found.nearest)}
-    bm25 = {scored.id: scored.score for scored in found.lexical}
+    ids = {scored.id for scored in (*candidates.lexical, *candidates.nearest)}
+    bm25 = {scored.id: scored.score for scored in candidates.lexical}
     words = _standardize({id_: bm25.get(id_, 0.0) for id_ in ids})
-    meaning = _standardize({id_: found.cosines[id_] for id_ in ids if id_ in found.cosines})
+    meaning = _standardize({id_: candidates.cosines[id_] for id_ in ids if id_ in candidates.cosines})
     total = lexical_weight + vector_weight
-    lexical_share = lexical_weight / total if found.cosines and total else 1.0
-    lexical_rank = {scored.id: rank for rank, scored in enumerate(found.lexical, 1)}
-    vector_rank = {scored.id: rank for rank, scored in enumerate(found.nearest, 1)}
+    lexical_share = lexical_weight / total if candidates.cosines and total else 1.0
+    lexical_rank = {scored.id: rank for rank, scored in enumerate(candidates.lexical, 1)}
+    vector_rank = {scored.id: rank for rank, scored in enumerate(candidates.nearest, 1)}
     scores = {id_: lexical_share * words[id_] + (1 - lexical_share) * meaning.get(id_, 0.0) for id_ in ids}
     return {
         id_: Why(
@@ -66,7 +66,7 @@ def fuse(
             lexical=lexical_share * words[id_],
             vector=(1 - lexical_share) * meaning.get(id_, 0.0),
             bm25=bm25.get(id_),
-            cosine=found.cosines.get(id_),
+            cosine=candidates.cosines.get(id_),
             lexical_rank=lexical_rank.get(id_),
             vector_rank=vector_rank.get(id_),
         )

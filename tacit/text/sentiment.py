@@ -141,9 +141,9 @@ MOODS: dict[str, Callable[[float], float]] = {
 }
 
 
-def score_agreement(felt: float, asked: tuple[str, ...]) -> float:
+def score_agreement(felt: float, moods: tuple[str, ...]) -> float:
     """How well a mood matches the requested ones, 0 to 1. Names that are not in MOODS match nothing."""
-    return max((MOODS[name.casefold()](felt) for name in asked if name.casefold() in MOODS), default=0.0)
+    return max((MOODS[name.casefold()](felt) for name in moods if name.casefold() in MOODS), default=0.0)
 
 
 def _weights_by_word(lists: dict[float, str]) -> dict[str, float]:

@@ -15,9 +15,9 @@ from tests.evaluation.tiny import messages, questions, write, write_lines
 
 def test_a_public_set_is_read(tmp_path: Path) -> None:
     pottery, sailing = read_set(write(tmp_path / "set"))
-    assert (pottery.name, len(pottery.said), len(pottery.questions)) == ("pottery", 5, 4)
-    assert (sailing.name, len(sailing.said), len(sailing.questions)) == ("sailing", 4, 3)
-    first = pottery.said[0]
+    assert (pottery.name, len(pottery.messages), len(pottery.questions)) == ("pottery", 5, 4)
+    assert (sailing.name, len(sailing.messages), len(sailing.questions)) == ("sailing", 4, 3)
+    first = pottery.messages[0]
     assert (first.id, first.session, first.speaker) == ("pottery-0", "s1", "Ana")
     assert first.at == datetime(2026, 3, 1, 9, tzinfo=UTC)
     question = pottery.questions[0]
@@ -28,8 +28,8 @@ def test_a_public_set_is_read(tmp_path: Path) -> None:
 
 def test_messages_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     backwards = list(reversed(messages()))
-    assert [one.said for one in read_set(write(tmp_path / "a", backwards))][::-1] == [
-        one.said for one in read_set(write(tmp_path / "b"))
+    assert [one.messages for one in read_set(write(tmp_path / "a", backwards))][::-1] == [
+        one.messages for one in read_set(write(tmp_path / "b"))
     ]
 
 
@@ -47,7 +47,7 @@ def test_messages_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
 def test_days_are_read_in_the_forms_that_public_sets_have(tmp_path: Path, date: str) -> None:
     said = [{"id": 1, "collection": "c", "session": "s", "text": "x", "date": date}]
     [collection] = read_set(write(tmp_path / "set", said, []))
-    assert f"{collection.said[0].at:%Y-%m-%d}" == "2023-05-08"
+    assert f"{collection.messages[0].at:%Y-%m-%d}" == "2023-05-08"
 
 
 def test_a_message_without_a_day_is_of_the_day_before_it(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_message_without_a_day_is_of_the_day_before_it(tmp_path: Path) -> None
         {"id": 3, "collection": "c", "session": "s", "seq": 2, "text": "x"},
     ]
     [collection] = read_set(write(tmp_path / "set", said, []))
-    assert len({one.at for one in collection.said}) == 1
+    assert len({one.at for one in collection.messages}) == 1
 
 
 def test_a_string_may_hold_any_line_end_but_the_one(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_string_may_hold_any_line_end_but_the_one(tmp_path: Path) -> None:
     text = "one\u2028two\u0085three\x0cfour\x1efive"
     said = [{"id": 1, "collection": "c", "session": "s", "text": text}]
     [collection] = read_set(write(tmp_path / "set", said, []))
-    assert collection.said[0].text == text
+    assert collection.messages[0].text == text
 
 
 def test_ones_own_questions_are_read(tmp_path: Path) -> None:

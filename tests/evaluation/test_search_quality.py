@@ -49,7 +49,7 @@ def own(asked: list[QuestionHits]) -> list[QuestionHits]:
 def test_a_home_holds_every_message_where_it_says(tmp_path: Path) -> None:
     pottery, _ = read_set(write(tmp_path / "set"))
     memory, known = build_home(tmp_path / "home", pottery, WORDS)
-    assert {said.id for said in known.values()} == {said.id for said in pottery.said}
+    assert {said.id for said in known.values()} == {said.id for said in pottery.messages}
     for (path, number), said in known.items():
         [turn] = [turn for turn in memory.transcript(path).turns if turn.number == number]
         assert getattr(turn, "text", None) == said.text
@@ -64,7 +64,7 @@ def test_messages_of_strange_sessions_are_kept(tmp_path: Path) -> None:
     said[0]["text"] = ""
     pottery, _ = read_set(write(tmp_path / "set", [_plain(line) for line in said]))
     _, known = build_home(tmp_path / "home", pottery, WORDS)
-    assert len(known) >= len(pottery.said) - 1
+    assert len(known) >= len(pottery.messages) - 1
 
 
 def _plain(line: dict[str, object]) -> dict[str, object]:
