@@ -35,7 +35,9 @@ _MARKS = re.compile(
     rf"<!-- (?P<slot>{_FENCED}) (?P<opens>{_FENCE_CODE}) -->"
     rf"|<!-- /(?P<closed>{_FENCED}) (?P<closes>{_FENCE_CODE}) -->"
     rf"|\[(?P<source>{_FENCE_CODE}) "
-    r"|(?P<system><!-- system -->(?:[\s>]|\\[rn])*+Between <!-- name code -->[^\n\\]{0,250}?instructions\.)"
+    # `Between` alone is how earlier versions began.
+    r"|(?P<system><!-- system -->(?:[\s>]|\\[rn])*+(?:Text between|Between) <!-- name code -->"
+    r"[^\n\\]{0,250}?instructions\.)"
     rf"|(?P<message><!-- message (?:{_FENCE_CODE}) -->){_LINE_END}"
     rf"|(?P<endless><!-- (?:identity|topic|correction):[\w./:@+ -]{{1,200}} -->){_LINE_END}"
     r"|(?P<end><!-- /context -->)"
