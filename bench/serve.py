@@ -142,7 +142,7 @@ def _measure_overhead(home: Path, daemon: Daemon, label: str, messages: list[str
     config = replace(config, inject=replace(config.inject, deadline_ms=_LONG_DEADLINE_MS))
     memory = create_memory(Home(home), config, utc_now)
     memory.services.searcher.update()
-    memory.services.turns.present.followed = True
+    memory.services.turns.present.is_watched = True
     daemon_messages, library_messages = cycle(messages), cycle(messages)
     numbers = iter(range(10**9))
 

@@ -111,7 +111,7 @@ def _open_memory(root: Path) -> Memory:
     config = load_config(home).config
     config = replace(config, owners=("telegram:7",), inject=replace(config.inject, deadline_ms=60_000))
     memory = create_memory(home, config, utc_now)
-    memory.services.turns.present.followed = True
+    memory.services.turns.present.is_watched = True
     return memory
 
 

@@ -162,14 +162,14 @@ class Services:
         key = profile.kind.key
         return bootstrap(
             self.home, self.config, profile, files, workspace, now,
-            said=lambda: self.turns.conversation(key, message),
+            read_conversation=lambda: self.turns.conversation(key, message),
         )  # fmt: skip
 
     def note_session_end(self, session_key: str, session_id: str = "", *, sealed: bool = False) -> None:
         """Note in the receipt log, and in the turns of this process, that a session is over."""
         receipts.note_end(self.home, session_key, self.clock.now(), session_id, sealed=sealed)
         if "turns" in self.__dict__:
-            self.turns.ended(session_key)
+            self.turns.end_session(session_key)
 
     # ------------------------------------------------------------ what is known, and where from
 

@@ -83,7 +83,7 @@ def reasons_for(home: Home, workspaces: Workspaces, receipt: Receipt, path: str)
     certain = [
         *_index_reasons(home, workspaces, path),
         *_scope_reasons(receipt, doc),
-        *([Reason("skipped", f"Nothing was looked up: {why_skipped(receipt)}.")] if receipt.skipped else []),
+        *([Reason("skipped", f"Nothing was looked up: {explain_skip(receipt)}.")] if receipt.skipped else []),
         *_empty_reasons(doc),
         *_asleep_reasons(path),
     ]
@@ -185,7 +185,7 @@ def _no_match_reason(receipt: Receipt, path: str) -> Reason:
 # ---------------------------------------------------------------- facts of a receipt
 
 
-def why_skipped(receipt: Receipt) -> str:
+def explain_skip(receipt: Receipt) -> str:
     text = next((notice.text for notice in receipt.notices if notice.code == receipt.skipped), "")
     return (" ".join(text.split()) or SKIP_REASONS.get(receipt.skipped, receipt.skipped)).rstrip(".")
 

@@ -122,7 +122,7 @@ class SelectedBlock:
 class FittedPrompt:
     message: ShortenedText
     system: str
-    kept: tuple[SelectedBlock, ...]
+    selected: tuple[SelectedBlock, ...]
     history: HistoryWindow
     dropped: tuple[Dropped, ...]
     notices: tuple[Notice, ...]
@@ -138,13 +138,13 @@ def source_heading(block: Block) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _count_cached(text: str) -> int:
+def _count_short_text(text: str) -> int:
     return tokens.count(text)
 
 
 def count_tokens(text: str) -> int:
     """Count tokens, cached: identity, topics and chunks come again and again."""
-    return _count_cached(text) if len(text) <= _MAX_CACHED_CHARS else tokens.count(text)
+    return _count_short_text(text) if len(text) <= _MAX_CACHED_CHARS else tokens.count(text)
 
 
 def fit_to_budget(
@@ -162,10 +162,10 @@ def fit_to_budget(
     blocks, system = (*candidates.fixed, *candidates.topics, *knowledge), ""
     if any(block.slot not in _UNFENCED_SLOTS for block in blocks):
         system = builder.add_system(candidates.system)  # it explains the fences
-    reserve = history_reserve + builder.tokens_needed(knowledge, slots.min_knowledge)
+    reserve = history_reserve + builder.estimate_tokens(knowledge, slots.min_knowledge)
     builder.add((block for block in candidates.fixed if block.slot != "identity"), reserve)
     builder.add(candidates.topics, reserve)
-    conversation = "\n".join([candidates.host_conversation, *(line.text for line in history.kept)])
+    conversation = "\n".join([candidates.host_conversation, *(line.text for line in history.lines)])
     builder.add_knowledge(knowledge, history_reserve, limits, conversation)
     if turns:
         history = fill_window(turns, max(0, builder.tokens_left - builder.fence_cost("history")), count)
@@ -264,7 +264,7 @@ class _PromptBuilder:
 
     # Knowledge
 
-    def tokens_needed(self, blocks: Sequence[Block], limit: int) -> int:
+    def estimate_tokens(self, blocks: Sequence[Block], limit: int) -> int:
         """The tokens that these blocks need, up to `limit`."""
         total = self.fence_cost("knowledge") if blocks else 0
         for block in blocks:

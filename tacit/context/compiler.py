@@ -97,8 +97,10 @@ class ContextCompiler:
             EMPTY_PROMPT,
             always=True,
         )
-        if prompt.left and not situation.is_dry_run:
-            stages.run("flush", lambda: flush_turns(situation, prompt.left, state, view), None, always=True)
+        if prompt.overflow and not situation.is_dry_run:
+            stages.run(
+                "flush", lambda: flush_turns(situation, prompt.overflow, state, view), None, always=True
+            )
         stages.note(prompt.notices, prompt.dropped)
         prompt = fall_back_to_message(prompt, situation)
         return self._finish(situation, prompt, topics, retrieval, repeat, stages)

@@ -44,20 +44,20 @@ class LastUse(NamedTuple):
 
 
 def find_unused_files(
-    files: Mapping[str, str], may_go: Collection[str], said: ConversationText, after: int
+    files: Mapping[str, str], removable: Collection[str], conversation: ConversationText, after_turns: int
 ) -> dict[str, LastUse]:
-    """The removable files that were used, and then not for `after` turns, by name. A file that the newest
-    message mentions is in use."""
+    """The removable files that were used, and then not for `after_turns` turns, by name. A file that the
+    newest message mentions is in use."""
     words = {
         name: frozenset(chain(*(sentence.words for sentence in _split_sentences(text))))
         for name, text in files.items()
     }
     unused: dict[str, LastUse] = {}
-    for name in may_go:
+    for name in removable:
         elsewhere = frozenset().union(*(words[other] for other in files if other != name))
         signature = _Signature(_split_sentences(_blank_head(files[name])), elsewhere)
-        use = signature.last_use(said)
-        if use is not None and use.ago > after:
+        use = signature.last_use(conversation)
+        if use is not None and use.ago > after_turns:
             unused[name] = use
     return unused
 
@@ -141,11 +141,13 @@ def _blank_head(text: str) -> str:
 
 
 def _split_sentences(text: str) -> Sequence[_Sentence]:
-    return _read_cached(text) if len(text) <= _MAX_CACHED_CHARS else list(_read_sentences(text[:_MAX_CHARS]))
+    return (
+        _read_short_text(text) if len(text) <= _MAX_CACHED_CHARS else list(_read_sentences(text[:_MAX_CHARS]))
+    )
 
 
 @lru_cache(maxsize=8192)  # every turn reads the conversation again
-def _read_cached(text: str) -> tuple[_Sentence, ...]:
+def _read_short_text(text: str) -> tuple[_Sentence, ...]:
     return tuple(_read_sentences(text))
 
 

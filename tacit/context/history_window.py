@@ -49,13 +49,13 @@ class HistoryLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HistoryWindow:
-    kept: tuple[HistoryLine, ...]  # oldest first
-    left: tuple[Utterance, ...]  # turns that do not fit, oldest first
+    lines: tuple[HistoryLine, ...]  # oldest first
+    overflow: tuple[Utterance, ...]  # turns that do not fit, oldest first
     tokens: int
 
     @property
     def text(self) -> str:
-        return _join_lines(self.kept)
+        return _join_lines(self.lines)
 
 
 # ---------------------------------------------------------------- reading a host's history

@@ -80,20 +80,20 @@ class LiveHome:
         self._workspaces = workspaces
         self._searcher = searcher
         self._shelf = TopicLoader()
-        self._followed_inode: int | None = None  # of the index that a watcher keeps up to date
+        self._watched_inode: int | None = None  # of the index that a watcher keeps up to date
         self._is_current = False  # nothing changed since this turn began
 
     @property
-    def followed(self) -> bool:
+    def is_watched(self) -> bool:
         """Whether a watcher notices changes, so that a turn need not look for them. After the index was
         deleted or rebuilt, the watcher must say so again. Beginning or ending a merge is noticed later."""
-        if self._followed_inode is None or self._followed_inode != self._searcher().inode():
+        if self._watched_inode is None or self._watched_inode != self._searcher().inode():
             return False
         return not self._searcher().is_merged_anew()
 
-    @followed.setter
-    def followed(self, is_followed: bool) -> None:
-        self._followed_inode = self._searcher().inode() if is_followed else None
+    @is_watched.setter
+    def is_watched(self, is_watched: bool) -> None:
+        self._watched_inode = self._searcher().inode() if is_watched else None
 
     def read(self, path: str) -> bytes:
         return self._workspaces.read(path, _MAX_FILE_BYTES)
@@ -105,7 +105,7 @@ class LiveHome:
         return self._workspaces.path_of(file)
 
     def shelf(self) -> TopicLoader:
-        if not self.followed or not self._shelf.generation:
+        if not self.is_watched or not self._shelf.generation:
             self.refresh()
         return self._shelf
 
@@ -119,7 +119,7 @@ class LiveHome:
         self._shelf.refresh(listed, self.read)
 
     def find(self, text: str, scope: Scope, limit: int, now: datetime, deadline: float | None) -> Found:
-        wait = 0.0 if self._is_current or self.followed else _catch_up_seconds(deadline)
+        wait = 0.0 if self._is_current or self.is_watched else _catch_up_seconds(deadline)
         self._is_current = False
         searcher = self._searcher()
         return searcher.find(text, scope, limit, now=now, deadline=deadline, catch_up=wait, snippets=False)
@@ -132,7 +132,7 @@ class LiveHome:
     def names(self, scope: Scope, deadline: float | None) -> tuple[str, ...]:
         """The first query of a turn, so changed files are indexed here."""
         searcher = self._searcher()
-        self._is_current = not self.followed and searcher.catch_up(_catch_up_seconds(deadline))
+        self._is_current = not self.is_watched and searcher.catch_up(_catch_up_seconds(deadline))
         return searcher.names(scope)
 
     def generation(self) -> object:

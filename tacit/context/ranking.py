@@ -83,12 +83,12 @@ def rank(
     rules: RankingRules,
     *,
     near: Mapping[ChunkLocation, Sequence[StoredChunk]],
-    given: Collection[str] = (),
-    excluded: Callable[[Hit], str] = lambda hit: "",
+    injected: Collection[str] = (),
+    exclusion_of: Callable[[Hit], str] = lambda hit: "",
 ) -> RankedBlocks:
-    """`near`: for hits in transcripts, all chunks of the turn and of the next. `given`: digests of chunks
-    that this session has already. `excluded`: the reason why a hit may not be used, or empty."""
-    reasons = [excluded(hit) for hit in hits]
+    """`near`: for hits in transcripts, all chunks of the turn and of the next. `injected`: digests of chunks
+    that this session has already. `exclusion_of`: the reason why a hit may not be used, or empty."""
+    reasons = [exclusion_of(hit) for hit in hits]
     dropped = [
         _drop_hit(hit, "excluded", reason) for hit, reason in zip(hits, reasons, strict=True) if reason
     ]
@@ -106,8 +106,8 @@ def rank(
             dropped.append(_drop_hit(hit, "echo", "it asks the same and says nothing besides"))
     units = _build_blocks(usable, values, turns, followers)
     ordered = sorted(units, key=lambda unit: (-unit.value, unit.path, unit.place))
-    blocks = tuple(_drop_duplicates(ordered, given, dropped))
-    if given and not any((block.score or 0.0) >= rules.gate for block in blocks):
+    blocks = tuple(_drop_duplicates(ordered, injected, dropped))
+    if injected and not any((block.score or 0.0) >= rules.gate for block in blocks):
         # The session has the hits that passed already, and the rest alone is too weak.
         dropped += [drop_block(block, "gate", f"nothing new reaches {rules.gate:g}") for block in blocks]
         return RankedBlocks((), tuple(dropped), "none")
@@ -211,10 +211,10 @@ def _compute_values(
     values = {
         key: value + FILE_SHARE * best[key.path] + nudges.get(key, 0.0) for key, value in values.items()
     }
-    return _cap_linked(values, hits, rules)
+    return _limit_linked_chunks(values, hits, rules)
 
 
-def _cap_linked(
+def _limit_linked_chunks(
     values: Mapping[ChunkKey, float], hits: Iterable[Hit], rules: RankingRules
 ) -> dict[ChunkKey, float]:
     """Rank chunks that are only linked from a hit below every strong hit."""

@@ -58,16 +58,16 @@ def _build_sections(part: FittedPrompt) -> Iterator[Section]:
     """In the order of the text."""
     if part.system:
         yield Section("system", "system", "", count_tokens(part.system), None, "how to read what follows")
-    for selected in sorted(part.kept, key=lambda selected: SLOTS.index(selected.block.slot)):
+    for selected in sorted(part.selected, key=lambda selected: SLOTS.index(selected.block.slot)):
         block = selected.block
         yield Section(
             block.label, block.slot, block.source, selected.tokens, block.score, block.reason, block.day,
             block.channels, selected.left_out, block.digest,
         )  # fmt: skip
     window = part.history
-    if window.kept:
-        newest, total = len(window.kept), len(window.kept) + len(window.left)
-        left_out = f"{len(window.left)} older left out" if window.left else ""
+    if window.lines:
+        newest, total = len(window.lines), len(window.lines) + len(window.overflow)
+        left_out = f"{len(window.overflow)} older left out" if window.overflow else ""
         reason = "the conversation so far" if not left_out else f"the newest {newest} of {total} turns"
         yield Section("history", "history", "", window.tokens, None, reason, shortened=left_out)
     if part.message.text:
@@ -91,7 +91,7 @@ def quote_chunks(prompt: Prompt) -> tuple[Quote, ...]:
     return tuple(
         Quote(selected.text, selected.block.source, selected.block.day, selected.block.score or 0.0)
         for part in prompt.parts
-        for selected in part.kept
+        for selected in part.selected
         if selected.block.slot == "knowledge"
     )
 

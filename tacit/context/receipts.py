@@ -298,7 +298,7 @@ def open_folder(home: Home) -> Iterator[int]:
 
 @contextmanager
 def open_log_file(directory: int, name: str) -> Iterator[int]:
-    # O_NONBLOCK: opening a FIFO that somebody put there must not wait for a writer.
+    # O_NONBLOCK: opening a FIFO must not wait for a writer.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     fd = os.open(name, flags, dir_fd=directory)
     try:

@@ -62,9 +62,9 @@ class Prompt:
     is_withheld: bool = False  # the host gets nothing of it
 
     @property
-    def left(self) -> Sequence[Utterance]:
+    def overflow(self) -> Sequence[Utterance]:
         """Turns of the history that no longer fit."""
-        return [turn for part in self.parts for turn in part.history.left]
+        return [turn for part in self.parts for turn in part.history.overflow]
 
     @property
     def notices(self) -> Sequence[Notice]:
@@ -173,9 +173,9 @@ def _make_block_visible(block: Block) -> Block:
 
 def render(fitted: FittedPrompt) -> str:
     by_slot: dict[Slot, list[SelectedBlock]] = {slot: [] for slot in SLOTS}
-    for selected in fitted.kept:
+    for selected in fitted.selected:
         by_slot[selected.block.slot].append(selected)
-    history = "\n".join(escape_turns(strip_invisible(line.text)) for line in fitted.history.kept)
+    history = "\n".join(escape_turns(strip_invisible(line.text)) for line in fitted.history.lines)
     fixed_lines = [line for slot in _FIXED_SLOTS for line in _group_by_source(by_slot[slot])]
     turn_lines = {slot: list(_group_by_source(by_slot[slot])) for slot in _TURN_SLOTS}
     texts = [line.text for lines in turn_lines.values() for line in lines]
@@ -187,12 +187,12 @@ def render(fitted: FittedPrompt) -> str:
         *([f"<!-- system -->\n{fitted.system}"] if fitted.system else []),
         *map(_render_plain, by_slot["identity"]),
         *(
-            _render_fenced(slot, first, _group_by_source(by_slot[slot]))
+            _render_fence(slot, first, _group_by_source(by_slot[slot]))
             for slot in _FIXED_SLOTS
             if by_slot[slot]
         ),
         *map(_render_plain, by_slot["topics"]),
-        *(_render_fenced(slot, second, lines) for slot, lines in turn_lines.items() if lines),
+        *(_render_fence(slot, second, lines) for slot, lines in turn_lines.items() if lines),
         *([wrap_fenced("history", second, history)] if history else []),
         *([f"<!-- message {second} -->\n{fitted.message.text}"] if fitted.message.text else []),
     ]
@@ -208,7 +208,7 @@ class _RenderedLine(NamedTuple):
     is_heading: bool = False
 
 
-def _render_fenced(slot: Slot, mark: str, lines: Iterable[_RenderedLine]) -> str:
+def _render_fence(slot: Slot, mark: str, lines: Iterable[_RenderedLine]) -> str:
     rendered = (f"[{mark} {line.text}]" if line.is_heading else line.text for line in lines)
     return wrap_fenced(slot, mark, "\n".join(rendered))
 

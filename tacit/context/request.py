@@ -46,7 +46,7 @@ class Request:
 
 
 def normalize_request(request: Request) -> Request:
-    """Make sure that text fields hold text, whatever the host passed."""
+    """Make sure that text fields hold text: a host may pass any JSON."""
     agent = agent_name(request.agent) or None
     return replace(
         request,
@@ -68,10 +68,10 @@ def _as_text(value: object) -> str:
 
 
 def empty_result(
-    message: str, code: str, reason: str, now: datetime, asked: Mapping[str, Any] | None = None
+    message: str, code: str, reason: str, now: datetime, request_fields: Mapping[str, Any] | None = None
 ) -> Compiled:
     """The empty answer: the turn goes on with what the host has."""
-    fields = asked or {}
+    fields = request_fields or {}
     key = resolve_key(fields.get("session_key", MAIN_SESSION_KEY), fields.get("agent"))
     text = sanitize(_as_text(message))
     receipt = Receipt(
@@ -92,6 +92,6 @@ def text_digest(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def preview(said: str) -> str:
+def preview(text: str) -> str:
     """The beginning of a message, on one line."""
-    return " ".join(said[: 2 * _MAX_PREVIEW_CHARS].split())[:_MAX_PREVIEW_CHARS]
+    return " ".join(text[: 2 * _MAX_PREVIEW_CHARS].split())[:_MAX_PREVIEW_CHARS]

@@ -49,7 +49,7 @@ def retrieve(
     results = stages.run("search", lambda: _search(situation, activations, state, view, stages), None)
     ranked: RankedBlocks | None = None
     if results is not None:
-        stages.note(map(_explain_degraded, results.degraded))
+        stages.note(map(_degradation_notice, results.degraded))
         hits = results.hits
         ranked = stages.run("rank", lambda: _rank(hits, situation, repeat, state, view), None, always=True)
     if ranked is None:  # a search that failed must not count as one
@@ -109,7 +109,7 @@ def _candidate_limit(situation: Situation) -> int:
     return min(_MAX_CANDIDATES, max(2 * _DEFAULT_CANDIDATES, situation.budget // _SHORT_TURN_TOKENS))
 
 
-def _explain_degraded(warning: str) -> Notice:
+def _degradation_notice(warning: str) -> Notice:
     return Notice(warning.partition(":")[0] if ":" in warning[:12] else "index", warning)
 
 
@@ -133,8 +133,8 @@ def _rank(
         hits,
         rules,
         near=view.around(best_turns, 0, 1) if best_turns else {},  # whole turns, each with the next
-        given=_injected_digests(situation, repeat, state),
-        excluded=partial(_exclusion_reason, compiler, _files_of_host(situation, state, view)),
+        injected=_injected_digests(situation, repeat, state),
+        exclusion_of=partial(_exclusion_reason, compiler, _files_of_host(situation, state, view)),
     )
     return StepResult(ranked, dropped=ranked.dropped)
 

@@ -62,44 +62,44 @@ class TurnService:
         self._compiler = ContextCompiler(self._state)
         self._is_warm = False
 
-    def take(self, message: str, *, seconds: float | None = None, **asked: Any) -> Compiled:
+    def take(self, message: str, *, seconds: float | None = None, **fields: Any) -> Compiled:
         """Compile a turn of a session, within these seconds or the deadline in the config.
 
         A model or an embedder that a turn calls may call tacit again before the turn is done. Such a nested
         call is no turn: it gets an empty answer without a search."""
         now, began = self._now(), time.time_ns()
         if _IN_TURN.get():
-            return empty_result(message, "own-tool", "A turn asked for a turn.", now, asked)
+            return empty_result(message, "own-tool", "A turn asked for a turn.", now, fields)
         token = _IN_TURN.set(True)
         try:
             self.warm()
             if seconds is None:
                 seconds = self._config.inject.deadline_ms / 1000
-            request = self._attach_session(normalize_request(Request(message, seconds=seconds, **asked)))
+            request = self._attach_session(normalize_request(Request(message, seconds=seconds, **fields)))
             return self._compiler.compile(request, self.present, now)
-        except Exception as error:  # noqa: BLE001 - a turn never breaks, whatever is wrong with us
+        except Exception as error:  # noqa: BLE001 - a turn never breaks, even if tacit has a bug
             reason = f"{type(error).__name__}: {error}"
-            return self._answer_failure(empty_result(message, "bug", reason, now, asked), began)
+            return self._answer_failure(empty_result(message, "bug", reason, now, fields), began)
         finally:
             _IN_TURN.reset(token)
 
     def _answer_failure(self, compiled: Compiled, began: int) -> Compiled:
         """The error text may name things that the session may not see: only the log has it, and the host gets
         a pointer to the log."""
-        receipt = self._record_skipped(compiled, began)
+        receipt = self._record_skip(compiled, began)
         notice = Notice("bug", f"This is a mistake in tacit. See: tacit why {receipt.id}")
         return replace(compiled, receipt=replace(receipt, notices=(notice,)))
 
-    def skipped(self, asked: Mapping[str, Any], began: int, code: str = "", reason: str = "") -> None:
+    def note_skip(self, fields: Mapping[str, Any], began: int, code: str = "", reason: str = "") -> None:
         """Another component gave an empty answer to a turn. With a code, no receipt was written yet, so it is
-        written here. `asked`: the request as the host sent it. `began`: in nanoseconds."""
-        compiled = empty_result(asked.get("message", ""), code, reason, self._now(), asked)
+        written here. `fields`: the request as the host sent it. `began`: in nanoseconds."""
+        compiled = empty_result(fields.get("message", ""), code, reason, self._now(), fields)
         if code:
-            self._record_skipped(compiled, began)
+            self._record_skip(compiled, began)
         else:
             self._clear_context_file(compiled.receipt, began)
 
-    def _record_skipped(self, compiled: Compiled, began: int) -> Receipt:
+    def _record_skip(self, compiled: Compiled, began: int) -> Receipt:
         receipt = replace(compiled.receipt, id=receipts.new_id(self._now(), secrets.randbits(20)))
         with suppress(Exception):
             receipts.append(self._home, receipt)
@@ -107,13 +107,13 @@ class TurnService:
         return receipt
 
     def _clear_context_file(self, receipt: Receipt, began: int) -> None:
-        """Clear the context file of the session. The prompt lane has none."""
+        """Clear the context file of the session. Whole prompts have none."""
         if receipt.lane != "prompt":
             with suppress(Exception):
                 directory = self._config.sessions.directory
                 clear_context_file(self._home, directory, receipt.session_key, began)
 
-    def ended(self, session_key: str) -> None:
+    def end_session(self, session_key: str) -> None:
         """Call this when a session ends, or begins anew under the same key."""
         self._state.end_session(session_key, classify(session_key).agent)
 

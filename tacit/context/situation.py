@@ -79,7 +79,7 @@ def assess(
         trigger=request.trigger,
         trial=request.trial or bool(view.past),
     )
-    blocked = _check_blocked(request, profile, config)
+    blocked = _check_access(request, profile, config)
     stages.note((*profile.notices, *blocked.notices))
     history = stages.run("history", lambda: StepResult(normalize_history(request.history)), list[Utterance]())
     query = _sanitize_message(request.message, history)
@@ -107,7 +107,7 @@ def assess(
     )
 
 
-def _check_blocked(request: Request, profile: SessionProfile, config: Config) -> StepResult[str]:
+def _check_access(request: Request, profile: SessionProfile, config: Config) -> StepResult[str]:
     """The code of the reason why the session gets nothing, or empty."""
     if not config.inject.enabled:
         notice = Notice("disabled", "inject.enabled is false, so turns get no context.")
@@ -153,11 +153,11 @@ def _check_own_call(request: Request, query: str) -> str:
 
 
 def identify_session(situation: Situation, state: CompilerState, is_late: bool) -> Situation:
-    """Add the id of the session: the given one, or that of the previous turn as long as its session
+    """Add the id of the session: the one from the host, or that of the previous turn as long as its session
     continues. A turn without history after one with history begins a new session, and so does a turn after a
     long pause. `is_late`: there is no time left to search."""
-    given = situation.request.session_id
-    if situation.is_dry_run or (given and not situation.request.joins):
+    host_id = situation.request.session_id
+    if situation.is_dry_run or (host_id and not situation.request.joins):
         return situation
     key, has_history = situation.key, bool(situation.history)
     idle = timedelta(hours=state.config.capture.idle_seal_hours)
@@ -168,8 +168,8 @@ def identify_session(situation: Situation, state: CompilerState, is_late: bool) 
         pause = situation.now - datetime.fromisoformat(last.at)
         return pause < idle and (has_history or not last.had_history or is_neutral)
 
-    if given:
-        state.join(key, given, situation.since, situation.now, continues)
+    if host_id:
+        state.join(key, host_id, situation.since, situation.now, continues)
         return situation
     session_id, is_new = state.session_of(
         key, situation.since, situation.now, continues, had_history=has_history

@@ -397,7 +397,7 @@ class _CachedSearch(LiveHome):
 
     def __init__(self, memory: Memory) -> None:
         super().__init__(memory.home, lambda: memory.services.searcher, memory.workspaces)
-        self.followed = True
+        self.is_watched = True
         self.spared = 0.0  # seconds that the cached searches took when they ran
         self._message: str | None = None
         self._results: dict[tuple[str, Scope, int], tuple[Found, float]] = {}

@@ -250,7 +250,7 @@ class JobRunner:
         present = self.served.memory.services.turns.present
         if not trouble:
             present.refresh()
-        present.followed = not trouble
+        present.is_watched = not trouble
         if trouble != self._follow_trouble:
             self._follow_trouble = trouble
             self._log.say("warning" if trouble else "info", "following", trouble=trouble)
@@ -310,7 +310,7 @@ class JobRunner:
         old = self.served.memory
         new = self._open_memory(config)
         is_same = (config.search, config.workspaces) == (old.config.search, old.config.workspaces)
-        new.services.turns.present.followed = self.is_followed and is_same
+        new.services.turns.present.is_watched = self.is_followed and is_same
         self.served.live.use(new.services)
         self.served = OperationContext(new, self.served.live)
         if not is_same:
@@ -500,7 +500,7 @@ class JobRunner:
 
     def skipped(self, asked: Json, began: int, code: str, reason: str) -> None:
         """Note that a turn got an empty answer."""
-        self.served.memory.services.turns.skipped(asked, began, code, reason)
+        self.served.memory.services.turns.note_skip(asked, began, code, reason)
 
     def problems(self) -> list[str]:
         """The problems that an operator should know, as texts."""

@@ -196,17 +196,17 @@ def test_nobody_becomes_somebody_else_by_his_name(name: str) -> None:
 def test_a_short_history_is_kept_whole() -> None:
     turns = talk(4)
     found = fill_window(turns, 1000, count)
-    assert [line.turn for line in found.kept] == turns
-    assert found.left == ()
+    assert [line.turn for line in found.lines] == turns
+    assert found.overflow == ()
     assert found.tokens == count(found.text)
 
 
 def test_the_oldest_turns_leave_and_the_rest_is_in_the_order_of_time() -> None:
     turns = talk(50)
     found = fill_window(turns, 200, count)
-    kept = [line.turn for line in found.kept]
+    kept = [line.turn for line in found.lines]
     assert 3 < len(kept) < 50
-    assert [*found.left, *kept] == turns
+    assert [*found.overflow, *kept] == turns
     assert 150 < found.tokens <= 200
 
 
@@ -215,38 +215,38 @@ def test_system_messages_go_last() -> None:
     turns[0] = said(1, "Answer in German.", "system")
     turns[30] = said(31, "It is night now.", "system")
     found = fill_window(turns, 200, count)
-    texts = [line.text for line in found.kept]
+    texts = [line.text for line in found.lines]
     assert texts[:2] == ["system: Answer in German.", "system: It is night now."]
-    assert found.kept[-1].turn == turns[-1]
-    assert all(turn.role != "system" for turn in found.left)
+    assert found.lines[-1].turn == turns[-1]
+    assert all(turn.role != "system" for turn in found.overflow)
     assert len(texts) > 5
 
 
 def test_a_system_message_too_long_for_the_window_leaves_room_for_the_newest_turn_alone() -> None:
     turns = [said(1, "Rule. " * 4000, "system"), *talk(5), said(9, "And now?")]
     found = fill_window(turns, 300, count)
-    assert [line.turn.number for line in found.kept] == [1, 9]
-    assert "left out" in found.kept[0].text
-    assert found.kept[1].text == "user: And now?"
+    assert [line.turn.number for line in found.lines] == [1, 9]
+    assert "left out" in found.lines[0].text
+    assert found.lines[1].text == "user: And now?"
 
 
 def test_no_older_turn_stands_where_a_system_message_had_no_room() -> None:
     turns = [said(1, "Rule. " * 60, "system"), said(2, "Hi"), said(3, "Hello", "agent"), said(4, "And now?")]
     found = fill_window(turns, 40, count)
-    assert [line.text for line in found.kept] == ["user: And now?"]
+    assert [line.text for line in found.lines] == ["user: And now?"]
 
 
 def test_the_newest_turn_keeps_half_beside_a_long_system_message() -> None:
     turns = [said(1, "Rule. " * 4000, "system"), said(2, "Why? " * 4000)]
     found = fill_window(turns, 400, count)
-    assert [line.turn.number for line in found.kept] == [1, 2]
-    assert all(count(line.text) > 130 for line in found.kept)
+    assert [line.turn.number for line in found.lines] == [1, 2]
+    assert all(count(line.text) > 130 for line in found.lines)
 
 
 def test_a_newest_turn_that_is_too_long_keeps_its_head_and_its_tail() -> None:
     words = " ".join(f"word{i}" for i in range(200_000))
     found = fill_window([*talk(3), said(4, words)], 500, count)
-    (line,) = found.kept
+    (line,) = found.lines
     assert line.text.startswith("user: word0 word1 ")
     assert line.text.endswith(" word199999")
     assert "left out" in line.text
@@ -257,8 +257,8 @@ def test_a_newest_turn_that_is_too_long_keeps_its_head_and_its_tail() -> None:
 def test_a_long_turn_in_between_does_not_end_the_window() -> None:
     turns = [*talk(3), said(4, "log line\n" * 100_000), said(5, "What is this?")]
     found = fill_window(turns, 600, count)
-    assert [line.turn for line in found.kept] == turns
-    assert [bool(line.shortened) for line in found.kept] == [False, False, False, True, False]
+    assert [line.turn for line in found.lines] == turns
+    assert [bool(line.shortened) for line in found.lines] == [False, False, False, True, False]
 
 
 def test_of_many_turns_only_few_are_counted_and_of_long_ones_only_a_part() -> None:
@@ -301,12 +301,12 @@ def jumpy(text: str) -> int:
 def test_whatever_was_said_the_window_holds(history: list[Utterance], allowed: int, counter: object) -> None:
     assert callable(counter)
     found = fill_window(history, allowed, counter)
-    assert found.tokens == (counter(found.text) if found.kept else 0)
+    assert found.tokens == (counter(found.text) if found.lines else 0)
     assert found.tokens <= allowed
-    places = [next(i for i, one in enumerate(history) if one is line.turn) for line in found.kept]
+    places = [next(i for i, one in enumerate(history) if one is line.turn) for line in found.lines]
     assert places == sorted(set(places))
     missing = [i for i in range(len(history)) if i not in places]
-    assert [history[i] for i in missing] == list(found.left)
+    assert [history[i] for i in missing] == list(found.overflow)
     spoken = [i for i, one in enumerate(history) if one.role != "system"]
     kept = [i for i in spoken if i in places]
     assert kept == spoken[len(spoken) - len(kept) :]
@@ -320,7 +320,7 @@ def test_whatever_was_said_the_window_holds(history: list[Utterance], allowed: i
 
 @given(histories, st.integers(20, 400))
 def test_whole_lines_are_the_turns_as_they_are_folded(history: list[Utterance], allowed: int) -> None:
-    for line in fill_window(history, allowed, count).kept:
+    for line in fill_window(history, allowed, count).lines:
         assert line.shortened or line == format_turn(line.turn)
 
 

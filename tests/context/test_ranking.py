@@ -238,17 +238,17 @@ def test_personal_notes_count_less_beside_a_technical_question() -> None:
 def test_what_the_session_has_is_not_given_again_unless_it_changed() -> None:
     first = ranked(hit())
     given = [block.digest for block in first.blocks]
-    again = ranked(hit(), given=given)
+    again = ranked(hit(), injected=given)
     assert again.blocks == ()
     assert [one.code for one in again.dropped] == ["repeated"]
-    assert texts(ranked(hit(text="The kiln is off."), given=given)) == ["The kiln is off."]
+    assert texts(ranked(hit(text="The kiln is off."), injected=given)) == ["The kiln is off."]
 
 
 def test_when_all_that_passed_was_given_the_rest_is_not_given_alone() -> None:
     best, rest = hit(score=0.5), hit("b.md", "Hardly about it.", score=0.05, standing=0.5)
     first = ranked(best, rest)
     assert len(first.blocks) == 2
-    again = ranked(best, rest, given=[first.blocks[0].digest])
+    again = ranked(best, rest, injected=[first.blocks[0].digest])
     assert again.blocks == ()
     assert {one.code for one in again.dropped} == {"repeated", "gate"}
 
@@ -263,7 +263,7 @@ def test_of_two_that_say_the_same_one_is_given() -> None:
 
 
 def test_an_excluded_hit_says_why_and_does_not_count_for_the_gate() -> None:
-    found = ranked(hit("topics/kiln.md", score=0.9), excluded=lambda one: "topics wake by their triggers")
+    found = ranked(hit("topics/kiln.md", score=0.9), exclusion_of=lambda one: "topics wake by their triggers")
     assert found.band == "none"
     assert [(one.code, one.reason) for one in found.dropped] == [
         ("excluded", "topics wake by their triggers")

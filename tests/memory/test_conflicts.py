@@ -105,7 +105,7 @@ def test_a_file_that_git_calls_unmerged_is_in_no_prompt_until_it_is_added(garden
 def test_an_index_that_somebody_follows_hears_of_a_merge_at_once(garden: Path) -> None:
     memory = opened(garden)
     memory.services.searcher.update()
-    memory.services.turns.present.followed = True
+    memory.services.turns.present.is_watched = True
     assert "OPENWORD" in turn(memory)
     unmerge(garden, HOSES)
     assert "OPENWORD" not in turn(memory)

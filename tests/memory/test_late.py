@@ -56,7 +56,7 @@ Ask = Callable[..., dict[str, Any]]
 @pytest.fixture
 def ask(memory: Memory, tmp_path: Path) -> Iterator[Ask]:
     served = OperationContext(memory, SessionRegistry(memory.services))
-    running = Running(tmp_path, real_operations(served), skipped=memory.services.turns.skipped)
+    running = Running(tmp_path, real_operations(served), skipped=memory.services.turns.note_skip)
 
     def asked(message: object, **more: Any) -> dict[str, Any]:
         body = {"message": message, "lane": "runtime", "session_key": OWNER, **more}
@@ -116,7 +116,9 @@ def test_what_is_no_turn_empties_the_file_too(memory: Memory, ask: Ask, wrong: d
 
 
 def test_a_turn_that_no_worker_could_take_leaves_a_receipt(memory: Memory) -> None:
-    memory.services.turns.skipped({"message": "Hello <private>HIDDENWORD</private>"}, 0, "busy", "Too much.")
+    memory.services.turns.note_skip(
+        {"message": "Hello <private>HIDDENWORD</private>"}, 0, "busy", "Too much."
+    )
     [one] = receipts.recent(memory.home, 1)
     assert (one.skipped, one.session_key, one.notices[0].text) == ("busy", OWNER, "Too much.")
     assert "HIDDENWORD" not in one.message

@@ -32,7 +32,7 @@ QUOTES = (
 )
 MIRROR = context_file.render(QUOTES, NOW, 0.1).rstrip()
 SECTION = daily_section.render_section(
-    QUOTES, NOW, "1f0c9a7be2d44c55", "what OURWORD", most=4000, most_snippet=700
+    QUOTES, NOW, "1f0c9a7be2d44c55", "what OURWORD", max_chars=4000, max_snippet_chars=700
 )
 SYSTEM_BLOCK = f"<!-- system -->\n{SYSTEM_TEXT}"
 EARLIER_SYSTEM_TEXT = (

@@ -425,7 +425,7 @@ def test_a_session_goes_on_through_a_change_of_the_config(at: At) -> None:
 
 
 def is_followed(at: At) -> bool:
-    return at.work.served.memory.services.turns.present.followed
+    return at.work.served.memory.services.turns.present.is_watched
 
 
 def test_files_are_followed_after_a_complete_look_and_turns_need_not_look(at: At) -> None:
@@ -491,7 +491,7 @@ def test_following_that_fails_is_said_and_turns_look_themselves(
     monkeypatch.setattr("tacit.search.watcher._POLL_S", 0.01)
     at.work.start()
     assert eventually(lambda: "limit reached" in str(at.work.problems()))
-    assert not at.work.served.memory.services.turns.present.followed
+    assert not at.work.served.memory.services.turns.present.is_watched
     monkeypatch.undo()
     assert eventually(lambda: at.work.is_followed)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from tacit.context.absence import ReceiptBlock, other_notices, why_skipped
+from tacit.context.absence import ReceiptBlock, explain_skip, other_notices
 from tacit.context.model import SLOTS, Dropped, Receipt, Section
 from tacit.terminal.lines import (
     Line,
@@ -158,7 +158,7 @@ def _allocate_cells(used: Mapping[str, int], receipt: Receipt, cells: int) -> li
 
 def _notice_lines(receipt: Receipt, width: int) -> Iterator[Line]:
     if receipt.skipped:
-        yield from wrap_styled(f"Nothing was looked up: {why_skipped(receipt)}.", width, "yellow")
+        yield from wrap_styled(f"Nothing was looked up: {explain_skip(receipt)}.", width, "yellow")
     for notice in other_notices(receipt):
         yield from wrap_styled(f"{notice.code}: {one_line(notice.text)}", width, "yellow")
 

@@ -82,15 +82,15 @@ def bootstrap(
     workspace: str | None,
     now: datetime,
     *,
-    said: ReadConversation | None = None,
+    read_conversation: ReadConversation | None = None,
     trial: bool = False,
 ) -> BootstrapResult:
-    """`said`: reads the conversation so far, called only if it is needed. `trial`: a dry run that logs
+    """`read_conversation` is called only if it is needed. `trial`: a dry run that logs
     nothing."""
     began = time.perf_counter()
     entries, problems = _read_host_list(files) if isinstance(files, list) else ([], [])
     try:
-        outcome = _choose_files(home, config, profile, files, entries, workspace, said)
+        outcome = _choose_files(home, config, profile, files, entries, workspace, read_conversation)
     except Exception as error:  # noqa: BLE001 - a host without its files is worse than one with too many
         outcome = _keep_host_list(
             files, entries, Notice("bug", f"bootstrap: {type(error).__name__}: {error}")
@@ -128,14 +128,14 @@ def _choose_files(
         return _Outcome(
             None, notices=(Notice("no-files", f"The host gave {description}, so nothing was changed."),)
         )
-    if notice := _check_disabled(config, profile):
+    if notice := _find_reason_to_pass(config, profile):
         return _keep_host_list(files, entries, notice)
     names = profile.rule.files
     if names is None:
         return replace(_keep_host_list(files, entries, None), skipped="host-list")
     if config.inject.files == "without-memory":
         return _drop_memory_file(files, entries)
-    outcome = _unload_unused(
+    outcome = _unload_files(
         _choose_by_rule(home, profile, names, entries, workspace),
         config.inject.shed_after_turns,
         read_conversation,
@@ -168,7 +168,7 @@ def choose_home_files(home: Home, profile: SessionProfile) -> tuple[Sequence[Sec
     return outcome.sections, outcome.dropped
 
 
-def _check_disabled(config: Config, profile: SessionProfile) -> Notice | None:
+def _find_reason_to_pass(config: Config, profile: SessionProfile) -> Notice | None:
     if not config.inject.enabled:
         return Notice("disabled", "inject.enabled is false, so the host's files stay as they are.")
     if agent := find_excluded_agent(profile.agents, config.inject.exclude_agents):
@@ -486,7 +486,7 @@ def can_unload(name: str) -> bool:
     return _match_key(name) not in _ALWAYS_LOADED
 
 
-def _unload_unused(
+def _unload_files(
     outcome: _Outcome, after_turns: int | None, read_conversation: ReadConversation | None
 ) -> _Outcome:
     """Drop the files that the conversation no longer uses. If it cannot be read, all files stay. The last
@@ -508,11 +508,11 @@ def _unload_unused(
         outcome,
         files=[file for file, _ in pairs if file["name"] not in unused],
         sections=[section for file, section in pairs if file["name"] not in unused],
-        dropped=[*outcome.dropped, *(_drop_unused(section, use) for section, use in removed)],
+        dropped=[*outcome.dropped, *(_drop_unloaded_file(section, use) for section, use in removed)],
     )
 
 
-def _drop_unused(section: Section, use: LastUse) -> Dropped:
+def _drop_unloaded_file(section: Section, use: LastUse) -> Dropped:
     reason = f"the conversation spoke of its line {use.line} {use.ago} turns ago, and of nothing in it since"
     return Dropped(section.label, section.slot, section.source, "absorbed", reason, section.tokens)
 

@@ -33,17 +33,17 @@ _COMMENT_START = re.compile(r"<(?=[!?])")
 _COMMENT_END = re.compile(r"(?<=--)(!?)>")
 
 
-def render(given: Sequence[Quote], at: datetime, gate: float) -> str:
+def render(quotes: Sequence[Quote], now: datetime, gate: float) -> str:
     """Empty if no chunk reaches the gate."""
     passing = [
         (quote, text)
-        for quote in sort_by_score(given)
+        for quote in sort_by_score(quotes)
         if quote.score >= gate and (text := flatten(quote.text))
     ]
     if not passing:
         return ""
     best = passing[0][0].score
-    moment = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     parts = [
         f"<!-- ethos:context ts={moment} query_score={_format_score(best)} -->\n{HEADING}",
         f"Relevant memories retrieved from Ethos (top {len(passing)}, similarity ≥ {_format_gate(gate)}):",
@@ -53,8 +53,8 @@ def render(given: Sequence[Quote], at: datetime, gate: float) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def sort_by_score(given: Iterable[Quote]) -> list[Quote]:
-    return sorted(given, key=lambda quote: quote.score, reverse=True)
+def sort_by_score(quotes: Iterable[Quote]) -> list[Quote]:
+    return sorted(quotes, key=lambda quote: quote.score, reverse=True)
 
 
 def _render_entry(number: int, quote: Quote, text: str) -> str:

@@ -57,22 +57,22 @@ def query_line(message: str) -> str:
 
 
 def render_section(
-    given: Sequence[Quote],
-    at: datetime,
+    quotes: Sequence[Quote],
+    now: datetime,
     session: str,
-    asked: str,
+    message: str,
     *,
-    most: int,
-    most_snippet: int,
+    max_chars: int,
+    max_snippet_chars: int,
 ) -> str:
     """`session`: its hash. Empty if there are no chunks, or if none fits."""
-    loaded = at.isoformat(timespec="seconds")
+    loaded = now.isoformat(timespec="seconds")
     head = [session_marker(session), HEADING, f"*Loaded at {loaded} | session: {session}*", ""]
-    if query := query_line(asked):
+    if query := query_line(message):
         head += [f"Query: {query}", ""]
-    room = most - len("\n".join([*head, END]))
-    passages = list(_render_quotes(given, room, most_snippet))
-    return "\n".join([*head, *passages, END]) if passages else ""
+    room = max_chars - len("\n".join([*head, END]))
+    chunks = list(_render_quotes(quotes, room, max_snippet_chars))
+    return "\n".join([*head, *chunks, END]) if chunks else ""
 
 
 def _render_quotes(quotes: Sequence[Quote], room: int, max_chars: int) -> Iterator[str]:

@@ -248,7 +248,7 @@ def append_daily_section(
 
 
 def _refuse_links(home: Home, folder: Path) -> None:
-    """Refuse links inside the home: it may be a clone of somebody else's repository."""
+    """Refuse links inside the home: it may be a clone of another person's repository."""
     if folder.is_relative_to(home.root):
         with suppress(FileNotFoundError):
             inside = folder.relative_to(home.root).as_posix()

@@ -75,8 +75,8 @@ def _add_to_daily_note(home: Home, config: Config, profile: SessionProfile, copy
             copy.now,
             hashes[0],
             clean(copy.message).text,
-            most=limits.max_injected_chars,
-            most_snippet=limits.max_snippet_chars,
+            max_chars=limits.max_injected_chars,
+            max_snippet_chars=limits.max_snippet_chars,
         )
     except Exception as error:  # noqa: BLE001 - after any error, the old content must go
         return f"The section could not be made: {type(error).__name__}: {error}."

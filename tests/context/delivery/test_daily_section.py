@@ -23,8 +23,8 @@ def passage(text: str, source: str = "knowledge/procedures/watering.md:3", score
     return Quote(text, source, "2026-03-01", score)
 
 
-def section(*given: Quote, asked: str = ASKED, most: int = 4000, most_snippet: int = 800) -> str:
-    return daily_section.render_section(given, AT, SESSION, asked, most=most, most_snippet=most_snippet)
+def section(*given: Quote, asked: str = ASKED, most: int = 4000, snippet: int = 800) -> str:
+    return daily_section.render_section(given, AT, SESSION, asked, max_chars=most, max_snippet_chars=snippet)
 
 
 def test_the_form_is_that_of_adaptive_memory() -> None:
@@ -132,7 +132,7 @@ def test_no_budget_is_ever_exceeded_and_no_line_is_forged(
 ) -> None:
     shown = section(
         *(passage(text, source, score) for text, source, score in some),
-        asked=asked, most=most, most_snippet=most_snippet,
+        asked=asked, most=most, snippet=most_snippet,
     )  # fmt: skip
     assert len(shown) <= most
     shown.encode()
