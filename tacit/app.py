@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tacit.llm.retry import Breakers
     from tacit.llm.structured import Ask, make_ask
     from tacit.llm.tasks import find_model, find_models
+    from tacit.rebuild.options import SetupMaker
     from tacit.topics.decision_log import GateCache
     from tacit.topics.model_gate import GatedActivator
 else:
@@ -53,6 +54,7 @@ else:
     make_ask = load_later("tacit.llm.structured", "make_ask")
     find_model = load_later("tacit.llm.tasks", "find_model")
     find_models = load_later("tacit.llm.tasks", "find_models")
+    SetupMaker = load_later("tacit.rebuild.options", "SetupMaker")
     GateCache = load_later("tacit.topics.decision_log", "GateCache")
     GatedActivator = load_later("tacit.topics.model_gate", "GatedActivator")
 
@@ -276,6 +278,15 @@ def ledger_of(config: Config, home: Home) -> Ledger:
     """The ledger of model calls, by days of the home's zone."""
     zone = zone_of(config)
     return Ledger(home, lambda: utc_now().astimezone(zone), limits_of(config))
+
+
+def make_setups(memory: Memory) -> SetupMaker:
+    """Makes the setups of rebuilds: which extractors, and which models."""
+
+    def open_ask(config: Config, task: str, tape: Recording | None) -> Ask | None:
+        return ask_for(config, task, memory.home, tape)
+
+    return SetupMaker(memory.home, memory.config, memory.git, open_ask)
 
 
 class Spending(NamedTuple):

@@ -8,6 +8,7 @@ load what learning needs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
     from tacit.llm.structured import Ask
     from tacit.provenance.purge import PurgeService
     from tacit.provenance.trace import LineTracer
+    from tacit.rebuild.merge import RebuildMerger
+    from tacit.rebuild.service import AskByTask, Rebuilder
     from tacit.review.service import NoteEditor, ReviewService
     from tacit.search.file_reader import FileReader
     from tacit.search.searcher import Searcher
@@ -80,6 +83,8 @@ else:
     ReviewService = load_later("tacit.review.service", "ReviewService")
     ErasureService = load_later("tacit.erase.service", "ErasureService")
     PurgeService = load_later("tacit.provenance.purge", "PurgeService")
+    Rebuilder = load_later("tacit.rebuild.service", "Rebuilder")
+    RebuildMerger = load_later("tacit.rebuild.merge", "RebuildMerger")
     FileReader = load_later("tacit.search.file_reader", "FileReader")
     Searcher = load_later("tacit.search.searcher", "Searcher")
 
@@ -255,6 +260,34 @@ class Services:
             profiles=self.profiles,
             drafts=self.drafts,
             ask=self._ask,
+        )
+
+    @cached_property
+    def rebuilder(self) -> Rebuilder:
+        return Rebuilder(
+            self.home,
+            self.git,
+            committer=self.note_committer,
+            list_uncommitted_transcripts=self.maintenance.list_uncommitted_transcripts,
+            open_replica=self._open_replica,
+        )
+
+    def _open_replica(
+        self, home: Home, config: Config, now: Callable[[], datetime], ask: AskByTask
+    ) -> Services:
+        """The services of a copy of the home, for work on a branch."""
+        return Services(home, config, Clock(now, self.clock.zone), ask=ask)
+
+    @cached_property
+    def rebuild_merger(self) -> RebuildMerger:
+        return RebuildMerger(
+            self.home,
+            self.clock,
+            self.git,
+            committer=self.note_committer,
+            runs=self.runs,
+            editor=self.note_editor,
+            rebuilder=self.rebuilder,
         )
 
     @cached_property

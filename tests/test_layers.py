@@ -20,8 +20,6 @@ PLACE = {name: place for place, name in enumerate(ORDER)}
 # Packages that still import one of a later place, with that one. This list may only get shorter.
 UPWARD: set[tuple[str, str]] = {
     ("sessions", "context"),
-    ("rebuild", "memory"),
-    ("rebuild", "app"),
 }
 
 

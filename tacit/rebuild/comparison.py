@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from os import environ
 from typing import NamedTuple
 
-from tacit.app import ledger_of
 from tacit.errors import UsageError
+from tacit.git.repository import Git
 from tacit.home.generated_lines import find_generated
-from tacit.llm.ledger import RETENTION_DAYS, Call, SpendTotal, sum_calls
+from tacit.home.layout import Home
+from tacit.llm.ledger import RETENTION_DAYS, Call, Ledger, SpendTotal, sum_calls
 from tacit.llm.prices import find_price
 from tacit.llm.recording import read_recordings
 from tacit.markdown import comment, notes
-from tacit.memory import Memory
 from tacit.rebuild.store import Rebuild, list_rebuilds
 from tacit.text import tokens
 
@@ -39,21 +39,21 @@ class NoteDiff(NamedTuple):
     removed: tuple[str, ...]
 
 
-def find_version(memory: Memory, name: str) -> NotesVersion:
+def find_version(home: Home, git: Git, name: str) -> NotesVersion:
     """Find a rebuild, branch, tag or commit by its name."""
-    for rebuild in list_rebuilds(memory.home, memory.git):
+    for rebuild in list_rebuilds(home, git):
         tip = rebuild.tip
         if tip is not None and name in (rebuild.name, rebuild.branch):
             return NotesVersion(name, tip, rebuild)
-    commit = memory.git.resolve(f"refs/heads/{name}") or memory.git.resolve(name)
+    commit = git.resolve(f"refs/heads/{name}") or git.resolve(name)
     if commit is None:
-        names = ", ".join(rebuild.name for rebuild in list_rebuilds(memory.home, memory.git)) or "none"
+        names = ", ".join(rebuild.name for rebuild in list_rebuilds(home, git)) or "none"
         raise UsageError(f"{name!r} is no rebuild, branch, tag or commit. Rebuilds: {names}. See: git branch")
     return NotesVersion(name, commit)
 
 
-def measure_size(memory: Memory, side: NotesVersion) -> NotesSize:
-    texts = dict(_read_notes(memory, side.commit))
+def measure_size(git: Git, side: NotesVersion) -> NotesSize:
+    texts = dict(_read_notes(git, side.commit))
     return NotesSize(
         len(texts),
         sum(text.count("\n") for text in texts.values()),
@@ -62,23 +62,23 @@ def measure_size(memory: Memory, side: NotesVersion) -> NotesSize:
     )
 
 
-def sum_spending(memory: Memory, side: NotesVersion) -> SpendTotal:
+def sum_spending(side: NotesVersion, ledger: Ledger, prices: Sequence[str]) -> SpendTotal:
     """Model usage: of a rebuild from its recorded calls, else from the ledger's learning tasks."""
     if side.rebuild is None:
-        days = ledger_of(memory.config, memory.home).days(RETENTION_DAYS)
+        days = ledger.days(RETENTION_DAYS)
         return sum_calls(call for calls in days.values() for call in calls if call.task in _TASKS)
     calls = []
     for request, answer in read_recordings(side.rebuild.calls):
-        price = find_price(request.model, environ, memory.config.models.prices)
+        price = find_price(request.model, environ, prices)
         usd = None if price is None else price.of(answer.tokens_in, answer.tokens_out)
         tokens_used = (answer.tokens_in, answer.tokens_out)
         calls.append(Call("", "", request.task, request.model, "ok", *tokens_used, usd))
     return sum_calls(calls)
 
 
-def diff_notes(memory: Memory, one: NotesVersion, other: NotesVersion) -> Iterator[NoteDiff]:
+def diff_notes(git: Git, one: NotesVersion, other: NotesVersion) -> Iterator[NoteDiff]:
     """Added and removed lines of each note, ignoring their position."""
-    old, new = dict(_read_notes(memory, one.commit)), dict(_read_notes(memory, other.commit))
+    old, new = dict(_read_notes(git, one.commit)), dict(_read_notes(git, other.commit))
     for path in sorted({*old, *new}):
         before, after = old.get(path, "").split("\n"), new.get(path, "").split("\n")
         old_lines, new_lines = set(before), set(after)
@@ -88,9 +88,9 @@ def diff_notes(memory: Memory, one: NotesVersion, other: NotesVersion) -> Iterat
             yield NoteDiff(path, added, removed)
 
 
-def _read_notes(memory: Memory, commit: str) -> Iterator[tuple[str, str]]:
-    tree = memory.git.tree(commit, "knowledge")
-    data = memory.git.blobs(dict.fromkeys(blob.name for blob in tree.values()))
+def _read_notes(git: Git, commit: str) -> Iterator[tuple[str, str]]:
+    tree = git.tree(commit, "knowledge")
+    data = git.blobs(dict.fromkeys(blob.name for blob in tree.values()))
     for path, blob in tree.items():
         if path.endswith(".md") and blob.name in data:
             yield path, notes.decode(data[blob.name])

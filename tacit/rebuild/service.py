@@ -12,35 +12,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
 from itertools import groupby
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
+from tacit.clock import Clock
 from tacit.condense import calendar
 from tacit.condense.archive import JOURNAL_FOLDER, prune_journals
 from tacit.condense.calendar import Period
 from tacit.condense.day import journal_path
+from tacit.condense.service import MemoryCondenser
 from tacit.condense.week import line_token, parse_page
 from tacit.config import Config
 from tacit.errors import TacitError, UsageError
 from tacit.git.conflicts import NoteTree
+from tacit.git.note_committer import NoteCommitter
 from tacit.git.repository import Git
 from tacit.home import files
 from tacit.home.generated_lines import find_generated
 from tacit.home.layout import CONVERSATIONS, Home
-from tacit.learn.drafts import policy_for_change
+from tacit.learn.attribution import SpeakerAttribution
+from tacit.learn.drafts import DraftMaker, policy_for_change
 from tacit.learn.entities import load_known_names
 from tacit.learn.extractors.registry import load_extractors
 from tacit.learn.model import Change
 from tacit.learn.note_changes import NoteBuffer, private_note, redirect_changes
 from tacit.learn.pipeline import learn
+from tacit.learn.runs import RunLog
 from tacit.learn.service import MEMORY_FULL, group_by_path
 from tacit.learn.taint import GivenTexts
 from tacit.llm.chat import ChatError
 from tacit.llm.structured import Ask, BadAnswer
 from tacit.markdown import comment, notes
 from tacit.markdown.comment import Provenance, is_trusted
-from tacit.memory import Memory
 from tacit.rebuild.store import Rebuild, RebuildSettings, RebuildState, open_rebuild
 from tacit.rebuild.strip import (
     DAY_EXTRACTOR,
@@ -52,7 +57,8 @@ from tacit.rebuild.strip import (
     strip_generated,
 )
 from tacit.review.model import ChangeRequest
-from tacit.review.store import draft_key
+from tacit.review.store import ReviewQueue, draft_key
+from tacit.sessions.profiles import SessionProfiles
 from tacit.transcripts import writer
 from tacit.transcripts.attribution import AttributedTranscript
 
@@ -62,13 +68,14 @@ _ARCHIVED_JOURNAL = "archive/journal/"
 _ENTITY_FOLDERS = ("knowledge/people/", "knowledge/projects/")
 
 RebuildProgress = Callable[[int, int], None]
+AskByTask = Callable[[str], Ask | None]
 
 
 class LearningSetup(NamedTuple):
     """How a rebuild learns."""
 
     config: Config
-    ask: Callable[[str], Ask | None]  # by task; replays recorded answers
+    ask: AskByTask  # replays recorded answers
     settings: RebuildSettings
 
 
@@ -85,57 +92,88 @@ class RebuildResult:
     was_done: bool = False
 
 
-def rebuild(
-    memory: Memory,
-    name: str,
-    how: LearningSetup,
-    tick: RebuildProgress = lambda done, total: None,
-    taken_over: Collection[str] = (),
-) -> RebuildResult:
-    """Learn from all conversations on the branch extract/NAME. An unfinished rebuild is resumed; a finished
-    one is updated to the current home. `taken_over`: notes that match the branch already and need not be
-    committed."""
-    target = open_rebuild(memory.home, memory.git, name)
-    with target.locked():
-        base = _require_clean_base(memory, taken_over)
-        previous, wanted = target.state(), RebuildState(base, how.settings)
-        if previous is not None and previous.settings != wanted.settings:
-            raise UsageError(
-                f"{name} was begun in another way ({describe_settings(previous.settings)}). "
-                f"Choose another --name, or remove it with: tacit rebuild --drop {name}"
-            )
-        replay = _Replay(memory, target, how, base)
-        if previous == wanted._replace(done=True) and target.tip is not None:
-            return replay.result(target.tip, was_done=True)
-        last_done = target.resume() if previous == wanted else None
-        if last_done is None:
-            target.begin(wanted)
-        commit = replay.run(last_done or "", tick)
-        target.keep(wanted._replace(done=True))
-        return replay.result(commit)
+class Replica(Protocol):
+    """The services of the home in the work tree of a rebuild."""
+
+    home: Home
+    clock: Clock
+    profiles: SessionProfiles
+    reviews: ReviewQueue
+    runs: RunLog
+
+    @property
+    def attribution(self) -> SpeakerAttribution: ...
+
+    @property
+    def drafts(self) -> DraftMaker: ...
+
+    @property
+    def condenser(self) -> MemoryCondenser: ...
 
 
-def _require_clean_base(memory: Memory, taken_over: Collection[str]) -> str:
-    base = memory.git.head()
-    changed = (
-        [path for path in memory.services.note_committer.note_changes().changes if path not in taken_over]
-        if base
-        else []
-    )
-    changed += memory.services.maintenance.list_uncommitted_transcripts() if base else []
-    if base is None or changed:
-        problem = f"{changed[0]} is not committed" if changed else "There is no commit yet"
-        others = f", nor are {len(changed) - 1} more files" if len(changed) > 1 else ""
-        raise UsageError(
-            f"{problem}{others}, and what is learned anew begins from a commit. Run: tacit run commit"
-        )
-    return base
+OpenReplica = Callable[[Home, Config, Callable[[], datetime], AskByTask], Replica]
 
 
-def replayable_transcripts(memory: Memory, base: str) -> list[str]:
+class Rebuilder:
+    def __init__(
+        self,
+        home: Home,
+        git: Git,
+        *,
+        committer: NoteCommitter,
+        list_uncommitted_transcripts: Callable[[], list[str]],
+        open_replica: OpenReplica,
+    ) -> None:
+        self._home, self._git, self._committer = home, git, committer
+        self._list_uncommitted_transcripts = list_uncommitted_transcripts
+        self._open_replica = open_replica
+
+    def rebuild(
+        self,
+        name: str,
+        setup: LearningSetup,
+        tick: RebuildProgress = lambda done, total: None,
+        taken_over: Collection[str] = (),
+    ) -> RebuildResult:
+        """Learn from all conversations on the branch extract/NAME. An unfinished rebuild is resumed; a
+        finished one is updated to the current home. `taken_over`: notes that match the branch already and
+        need not be committed."""
+        target = open_rebuild(self._home, self._git, name)
+        with target.locked():
+            base = self._require_clean_base(taken_over)
+            previous, wanted = target.state(), RebuildState(base, setup.settings)
+            if previous is not None and previous.settings != wanted.settings:
+                raise UsageError(
+                    f"{name} was begun in another way ({describe_settings(previous.settings)}). "
+                    f"Choose another --name, or remove it with: tacit rebuild --drop {name}"
+                )
+            replay = _Replay(self._home, self._git, target, setup, base, self._open_replica)
+            if previous == wanted._replace(done=True) and target.tip is not None:
+                return replay.result(target.tip, was_done=True)
+            last_done = target.resume() if previous == wanted else None
+            if last_done is None:
+                target.begin(wanted)
+            commit = replay.run(last_done or "", tick)
+            target.keep(wanted._replace(done=True))
+            return replay.result(commit)
+
+    def _require_clean_base(self, taken_over: Collection[str]) -> str:
+        base = self._git.head()
+        changed: list[str] = []
+        if base is not None:
+            changes = self._committer.note_changes().changes
+            changed = [path for path in changes if path not in taken_over]
+            changed += self._list_uncommitted_transcripts()
+        if base is None or changed:
+            problem = f"{changed[0]} is not committed" if changed else "There is no commit yet"
+            others = f", nor are {len(changed) - 1} more files" if len(changed) > 1 else ""
+            raise UsageError(f"{problem}{others}, and a rebuild begins from a commit. Run: tacit run commit")
+        return base
+
+
+def replayable_transcripts(root: Path, git: Git, base: str) -> list[str]:
     """The finalized transcripts of the commit that still exist, oldest first."""
-    paths = (path for path in memory.git.tree(base, CONVERSATIONS) if path.endswith(".md"))
-    root = memory.home.root
+    paths = (path for path in git.tree(base, CONVERSATIONS) if path.endswith(".md"))
     return sorted(path for path in paths if (root / path).is_file() and writer.is_sealed(root / path))
 
 
@@ -149,13 +187,21 @@ def describe_settings(settings: RebuildSettings) -> str:
 class _Replay:
     """One run of a rebuild."""
 
-    def __init__(self, memory: Memory, target: Rebuild, setup: LearningSetup, base: str) -> None:
-        self._memory, self._rebuild, self._setup, self._base = memory, target, setup, base
-        self._moment = _commit_date(memory.git, base)
+    def __init__(
+        self,
+        home: Home,
+        git: Git,
+        target: Rebuild,
+        setup: LearningSetup,
+        base: str,
+        open_replica: OpenReplica,
+    ) -> None:
+        self._git, self._rebuild, self._setup, self._base = git, target, setup, base
+        self._open_replica = open_replica
+        self._moment = _commit_date(git, base)
         self._names = tuple(label.partition("/")[0] for label in setup.settings.extractors)
-        self._transcripts = replayable_transcripts(memory, base)
-        self._model_error = ""  # why no model can be called
-        self._bad_answers = 0  # unusable answers in a row
+        self._transcripts = replayable_transcripts(home.root, git, base)
+        self._models = _WatchedModels(setup.ask)
         self._resumed = self._left_out = 0
         self._failed: list[str] = []
 
@@ -197,23 +243,19 @@ class _Replay:
     def _open(self) -> None:
         home = Home(self._rebuild.root)
         # Work there is for the branch alone: nothing is committed, tagged or pushed on the side.
-        self._replica = Memory(
-            home,
-            self._setup.config,
-            zone=self._memory.services.clock.zone,
-            now=lambda: self._moment,
-            ask=self._make_ask,
+        self._replica = self._open_replica(
+            home, self._setup.config, lambda: self._moment, self._models.ask_for
         )
         self._tree = NoteTree(home.root)
         self._pages = NoteBuffer(self._tree, self._setup.config.lifecycle.memory_line_cap)
         self._extractors = load_extractors(self._names).extractors
         self._finished_days = self._find_finished_days()
-        self._notes = _read_notes(self._memory.git, self._base)
-        self._removed_lines = RemovedLines(find_removed(self._memory.git, self._base), self._present_lines())
+        self._notes = _read_notes(self._git, self._base)
+        self._removed_lines = RemovedLines(find_removed(self._git, self._base), self._present_lines())
 
     def _find_finished_days(self) -> frozenset[str]:
         """The days that were over when the base was committed."""
-        now = self._replica.services.clock.local_now()
+        now = self._replica.clock.local_now()
         assert now.tzinfo is not None
         days = {_day_of(path): now for path in self._transcripts}
         schedule = self._setup.config.lifecycle.condensation_schedule
@@ -226,14 +268,10 @@ class _Replay:
             *self._in_base("knowledge"),
             *(path for path in self._in_base("archive") if path.startswith(_ARCHIVED_JOURNAL)),
         ]
-        return [line for path in paths for line in self._marked_lines(path)]
+        return [line for path in paths for line in _marked_lines(path, self._notes[path])]
 
     def _in_base(self, folder: str) -> list[str]:
         return [path for path in self._notes if path.startswith(f"{folder}/")]
-
-    def _marked_lines(self, path: str) -> Iterator[LearnedLine]:
-        for line in find_generated(notes.decode(self._notes[path]), path):
-            yield LearnedLine(path, line.text, line.mark, is_intact=not line.is_edited)
 
     def _refresh(self, finished: int) -> None:
         """Restore the state between conversations from the files, because a resumed run has only these."""
@@ -275,17 +313,7 @@ class _Replay:
 
         for path in [*self._tree.files("knowledge")]:
             if path.endswith(".md"):
-                self._strip_note(path, is_relearned, settled)
-
-    def _strip_note(
-        self, path: str, is_relearned: Callable[[Provenance], bool], settled: frozenset[str]
-    ) -> None:
-        text = notes.decode(self._tree.read(path))
-        new = strip_generated(text, is_relearned, settled)
-        if new is None:
-            (self._tree.root / path).unlink()
-        elif new != text:
-            (self._tree.root / path).write_bytes(notes.encode(new))
+                _strip_note(self._tree, path, is_relearned, settled)
 
     def _is_relearned(self, mark: Provenance, settled: frozenset[str]) -> bool:
         """Whether such a line was added automatically and would be added again."""
@@ -306,16 +334,16 @@ class _Replay:
 
     def _learn_transcript(self, path: str) -> list[AttributedTranscript]:
         """Returns the attributed transcript; empty if nothing is learned from it."""
-        heard = self._replica.services.attribution.attribute(path, given=self._given_texts)
+        heard = self._replica.attribution.attribute(path, given=self._given_texts)
         for line in self._later_lines.pop(path, ()):
             self._given_texts.add(line)
         if heard is None:
             return []
-        learned = learn(heard, self._known_names, self._extractors, self._make_ask("extract"))
+        learned = learn(heard, self._known_names, self._extractors, self._models.ask_for("extract"))
         self._raise_if_stopped(learned.failed.values())
         changes = [
             change
-            for change in redirect_changes(learned.changes, self._replica.services.profiles, self._pages.head)
+            for change in redirect_changes(learned.changes, self._replica.profiles, self._pages.head)
             if not self._was_removed(change)
         ]
         automatic = [change for change in changes if policy_for_change(self._setup.config, change) == "auto"]
@@ -351,13 +379,10 @@ class _Replay:
         """Add drafts, except for changes that were proposed before or are in their note by now."""
         for _, group in groupby(sorted(changes, key=_draft_kind), key=_draft_kind):
             lines = list(group)
-            if all(
-                draft_key(draft) in self._keys
-                for draft in self._replica.services.drafts.drafts_of(lines, reason)
-            ):
+            if all(draft_key(draft) in self._keys for draft in self._replica.drafts.drafts_of(lines, reason)):
                 continue
             new = [change for change in lines if not self._pages.says(change)]
-            self._drafts += self._replica.services.drafts.drafts_of(new, reason)
+            self._drafts += self._replica.drafts.drafts_of(new, reason)
 
     # ------------------------------------------------------------ days, checkpoints, the end
 
@@ -367,9 +392,7 @@ class _Replay:
         page = journal_path(day)
         self._pages.flush([page, private_note(page, self._pages.head)])
         periods = [Period("day", day)]
-        summary = self._replica.services.condenser.condense(
-            periods, prune=False, archive=False, heards={day: heards}
-        )
+        summary = self._replica.condenser.condense(periods, prune=False, archive=False, heards={day: heards})
         self._raise_if_stopped(())
         for edit in summary.edits:
             self._pages.drop(edit.path)
@@ -398,14 +421,14 @@ class _Replay:
         """Drafts for contradicted lines of people, unless they were proposed before."""
         known_reasons = {decision.why for decision in self._replica.reviews.decisions()}
         for path, line, change in self._contradictions:
-            drafts = self._replica.services.drafts.contradictions(path, [(line, change)])
+            drafts = self._replica.drafts.contradictions(path, [(line, change)])
             yield from (draft for draft in drafts if draft.reason not in known_reasons)
 
     def _finish(self) -> str:
         self._settle()
         self._roll_up()
         self._archive()
-        self._reorder()
+        _restore_order(self._tree, self._notes)
         last = self._transcripts[-1] if self._transcripts else ""
         return self._rebuild.commit(
             f"{REBUILD_SUBJECT}regenerated knowledge with {self._rebuild.name}", last, self._moment
@@ -415,24 +438,20 @@ class _Replay:
         """Roll the new journal lines up into MEMORY.md. The old lines were considered in their time."""
         if not self._condenses or not self._weeks:
             return
-        seen = {str(week): [*map(line_token, self._week_lines(week))] for week in self._weeks}
-        self._replica.services.runs.condense(seen, self._moment)
-        self._replica.services.condenser.condense(self._weeks, prune=False, archive=False)
+        seen = {str(week): [*map(line_token, _week_lines(self._notes, week))] for week in self._weeks}
+        self._replica.runs.condense(seen, self._moment)
+        self._replica.condenser.condense(self._weeks, prune=False, archive=False)
         self._raise_if_stopped(())
-
-    def _week_lines(self, week: Period) -> Iterator[str]:
-        for path in map(journal_path, week.days):
-            data = self._notes.get(path) or self._notes.get(
-                f"{_ARCHIVED_JOURNAL}{path.removeprefix(JOURNAL_FOLDER)}"
-            )
-            yield from (line.text for line in parse_page(path, notes.decode(data or b"")))
 
     def _archive(self) -> None:
         """Archive the pages that were archived before, and new pages that are old enough."""
         root = self._tree.root
         days = self._setup.config.lifecycle.journal_retention_days
         expired = {
-            move.path for move in prune_journals(self._tree.files("knowledge/journal"), self._today, days)
+            move.path
+            for move in prune_journals(
+                self._tree.files("knowledge/journal"), self._replica.clock.local_now().date(), days
+            )
         }
         archived_before = {
             path.replace(_ARCHIVED_JOURNAL, JOURNAL_FOLDER, 1) for path in self._in_base("archive")
@@ -443,23 +462,26 @@ class _Replay:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 (root / path).rename(target)
 
-    def _reorder(self) -> None:
-        for path, data in self._notes.items():
-            file = self._tree.root / path
-            if file.is_file() and (current := file.read_bytes()) != data:
-                text = restore_order(notes.decode(data), notes.decode(current))
-                file.write_bytes(notes.encode(text))
+    def _raise_if_stopped(self, failed: Iterable[str]) -> None:
+        self._failed += failed
+        if self._models.error:
+            raise TacitError(
+                f"{self._rebuild.name} is not finished: {self._models.error} What was answered is kept. "
+                "Go on with the same command."
+            )
 
-    @property
-    def _today(self) -> date:
-        return self._replica.services.clock.local_now().date()
 
-    # ------------------------------------------------------------ models
+class _WatchedModels:
+    """The models of a rebuild. If none can be called, or if one only gives bad answers, `error` says why, and
+    the rebuild stops for now; a single bad answer only leaves something out."""
 
-    def _make_ask(self, task: str) -> Ask | None:
-        """The function that asks the model. If the model cannot be called, or only gives bad answers, the
-        rebuild stops for now; a single bad answer only leaves something out."""
-        task_ask = self._setup.ask(task)
+    def __init__(self, ask_for: AskByTask) -> None:
+        self._ask_for = ask_for
+        self._bad_answers = 0  # in a row
+        self.error = ""
+
+    def ask_for(self, task: str) -> Ask | None:
+        task_ask = self._ask_for(task)
         if task_ask is None:
             return None
 
@@ -469,23 +491,15 @@ class _Replay:
             except BadAnswer as error:
                 self._bad_answers += 1
                 if self._bad_answers == _MAX_BAD_ANSWERS:
-                    self._model_error = f"{_MAX_BAD_ANSWERS} answers in a row could not be used. {error}"
+                    self.error = f"{_MAX_BAD_ANSWERS} answers in a row could not be used. {error}"
                 raise
             except ChatError as error:
-                self._model_error = self._model_error or str(error)
+                self.error = self.error or str(error)
                 raise
             self._bad_answers = 0
             return items
 
         return ask
-
-    def _raise_if_stopped(self, failed: Iterable[str]) -> None:
-        self._failed += failed
-        if self._model_error:
-            raise TacitError(
-                f"{self._rebuild.name} is not finished: {self._model_error} What was answered is kept. "
-                "Go on with the same command."
-            )
 
 
 def _read_notes(git: Git, commit: str) -> dict[str, bytes]:
@@ -509,3 +523,35 @@ def _day_of(path: str) -> str:
 
 def _commit_date(git: Git, commit: str) -> datetime:
     return datetime.fromisoformat(git.run("log", "-1", "--format=%cI", commit).decode().strip())
+
+
+def _strip_note(
+    tree: NoteTree, path: str, is_relearned: Callable[[Provenance], bool], settled: frozenset[str]
+) -> None:
+    text = notes.decode(tree.read(path))
+    new = strip_generated(text, is_relearned, settled)
+    if new is None:
+        (tree.root / path).unlink()
+    elif new != text:
+        (tree.root / path).write_bytes(notes.encode(new))
+
+
+def _marked_lines(path: str, data: bytes) -> Iterator[LearnedLine]:
+    for line in find_generated(notes.decode(data), path):
+        yield LearnedLine(path, line.text, line.mark, is_intact=not line.is_edited)
+
+
+def _week_lines(base_notes: Mapping[str, bytes], week: Period) -> Iterator[str]:
+    for path in map(journal_path, week.days):
+        data = base_notes.get(path) or base_notes.get(
+            f"{_ARCHIVED_JOURNAL}{path.removeprefix(JOURNAL_FOLDER)}"
+        )
+        yield from (line.text for line in parse_page(path, notes.decode(data or b"")))
+
+
+def _restore_order(tree: NoteTree, base_notes: Mapping[str, bytes]) -> None:
+    for path, data in base_notes.items():
+        file = tree.root / path
+        if file.is_file() and (current := file.read_bytes()) != data:
+            text = restore_order(notes.decode(data), notes.decode(current))
+            file.write_bytes(notes.encode(text))

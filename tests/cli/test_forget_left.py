@@ -427,7 +427,9 @@ def test_purging_claims_no_more_than_it_does(home: Path, tacit: Tacit) -> None:
         assert "still stand" in done.stdout
 
 
-@pytest.mark.parametrize("point", ["files:_replace:1", "switch:_move_head:1", "forget:drop_unreachable_objects:1"])
+@pytest.mark.parametrize(
+    "point", ["files:_replace:1", "switch:_move_head:1", "forget:drop_unreachable_objects:1"]
+)
 def test_names_that_are_slugs_go_after_a_kill_too(home: Path, tacit: Tacit, point: str) -> None:
     commit(home, "knowledge/projects/forgotten.md", "taken\n")
     commit(home, f"knowledge/projects/{SLUG}.md", "plan\n", f"memory: knowledge/projects/{SLUG}.md")

@@ -20,8 +20,7 @@ from tacit.llm.chat import ChatAnswer, ChatError
 from tacit.llm.recording import RecordedChat, Recording
 from tacit.llm.structured import Ask, make_ask
 from tacit.rebuild import service
-from tacit.rebuild.merge import merge_rebuild
-from tacit.rebuild.service import LearningSetup, RebuildResult, rebuild
+from tacit.rebuild.service import LearningSetup, RebuildResult
 from tacit.rebuild.store import RebuildSettings, open_rebuild
 from tests.maintenance.life import GROUP, MEMORY, Life
 
@@ -46,7 +45,7 @@ def way(
 
 
 def anew(life: Life, name: str = "v2", **how: Any) -> RebuildResult:
-    return rebuild(life.memory, name, way(life, **how))
+    return life.memory.services.rebuilder.rebuild(name, way(life, **how))
 
 
 def home_of(life: Life, name: str = "v2") -> Path:
@@ -102,7 +101,7 @@ def test_what_was_learned_by_fewer_extractors_is_completed_and_adopted_in_one_co
     life.memory.services.extractor.learn_pending()
     life.memory.commit()
     assert not any("1215 degrees" in line for line in life.lines())
-    done = merge_rebuild(life.memory, "v2", way(life, ("decisions", "lessons")))
+    done = life.memory.services.rebuild_merger.merge("v2", way(life, ("decisions", "lessons")))
     assert any("1215 degrees" in line for line in life.lines())
     assert life.memory.git.head() != done.rebuilt.base
     assert done.tag == "memory/extract/v2"
@@ -117,7 +116,7 @@ def test_what_was_adopted_is_not_learned_again(life: Life) -> None:
     life.talk(DECIDED, LESSON)
     life.memory.services.extractor.learn_pending()
     life.memory.commit()
-    merge_rebuild(life.memory, "v2", way(life, ("decisions", "lessons")))
+    life.memory.services.rebuild_merger.merge("v2", way(life, ("decisions", "lessons")))
     life.set("lifecycle:\n  extractors: [decisions, lessons]")
     assert life.memory.services.extractor.learn_pending().sessions == ()
 
@@ -175,10 +174,10 @@ def test_lines_that_an_adopted_rebuild_replaced_are_not_taken_for_ones_that_a_pe
     decisions = BUILT_IN["decisions"]
     shorter = decisions._replace(version=2, by_rules=lambda heard, known: ())
     monkeypatch.setitem(BUILT_IN, "decisions", shorter)
-    merge_rebuild(lived.memory, "v2", way(lived))
+    lived.memory.services.rebuild_merger.merge("v2", way(lived))
     assert not any("1215 degrees" in line for line in lived.lines())
     monkeypatch.setitem(BUILT_IN, "decisions", decisions)
-    merge_rebuild(lived.memory, "v3", way(lived))
+    lived.memory.services.rebuild_merger.merge("v3", way(lived))
     assert any("1215 degrees" in line for line in lived.lines())
 
 
@@ -306,7 +305,7 @@ def test_killed_anywhere_it_goes_on_and_ends_at_the_same_commit(
             raise Killed
 
     with pytest.raises(Killed):
-        rebuild(lived.memory, "whole2", way(lived), killing)
+        lived.memory.services.rebuilder.rebuild("whole2", way(lived), killing)
     # Half-written files, as a kill may leave them.
     (home_of(lived, "whole2") / MEMORY).write_text("torn")
     (home_of(lived, "whole2") / "knowledge/people/nobody.md").write_text("- torn\n")
@@ -329,7 +328,7 @@ def test_a_work_tree_that_somebody_removed_is_made_again(
 ) -> None:
 
     with pytest.raises(Killed):
-        rebuild(lived.memory, "v2", way(lived), _kill)
+        lived.memory.services.rebuilder.rebuild("v2", way(lived), _kill)
     shutil.rmtree(home_of(lived))
     assert anew(lived).resumed == 0
     assert differences(lived) == []
@@ -433,12 +432,12 @@ def test_what_happened_since_is_learned_in_the_same_way_before_it_is_adopted(lif
     life.memory.services.extractor.learn_pending()
     life.memory.commit()
     how = way(life, ("decisions", "lessons"))
-    rebuild(life.memory, "v2", how)
+    life.memory.services.rebuilder.rebuild("v2", how)
     life.talk(LATER)
     (life.root / MEMORY).write_text(life.text() + "\n- by hand\n")
     life.memory.services.extractor.learn_pending()
     life.memory.commit()
-    merge_rebuild(life.memory, "v2", how)
+    life.memory.services.rebuild_merger.merge("v2", how)
     said = life.text()
     assert all(words in said for words in ("1215 degrees", "market stall", "- by hand"))
 
@@ -452,14 +451,17 @@ def test_a_note_that_is_changed_in_the_last_moment_is_not_overwritten(
     life.memory.commit()
     how = way(life, ("decisions", "lessons"))
 
-    def late(memory: Any, name: str, how: LearningSetup, tick: Any, taken_over: Any) -> RebuildResult:
-        done = rebuild(memory, name, how, tick)
+    memory = life.memory
+    rebuild = memory.services.rebuilder.rebuild
+
+    def late(name: str, how: LearningSetup, tick: Any, taken_over: Any) -> RebuildResult:
+        done = rebuild(name, how, tick)
         (life.root / MEMORY).write_text(life.text() + "\n- by hand\n")
         return done
 
-    monkeypatch.setattr("tacit.rebuild.merge.rebuild", late)
+    monkeypatch.setattr(memory.services.rebuilder, "rebuild", late)
     with pytest.raises(Busy, match="changed just now"):
-        merge_rebuild(life.memory, "v2", how)
+        memory.services.rebuild_merger.merge("v2", how)
     assert "- by hand" in life.text()
     assert life.memory.git.resolve("refs/heads/extract/v2") is not None
 

@@ -18,7 +18,7 @@ from importlib.resources import files as resources
 from pathlib import Path
 
 from tacit import sample
-from tacit.app import create_memory, init_home, load_config
+from tacit.app import create_memory, init_home, load_config, make_setups
 from tacit.cli.commands.why import print_receipt
 from tacit.condense.service import CondenseResult
 from tacit.context.model import Compiled
@@ -34,9 +34,6 @@ from tacit.markdown import comment, notes
 from tacit.markdown.yaml_values import format_entry
 from tacit.memory import Memory
 from tacit.rebuild.comparison import NotesVersion, find_version, measure_size
-from tacit.rebuild.merge import merge_rebuild
-from tacit.rebuild.options import setup_from_options
-from tacit.rebuild.service import rebuild
 from tacit.review.model import ChangeRequest
 from tacit.sample import Conversation, Turn
 from tacit.terminal import output
@@ -419,19 +416,21 @@ def _rebuild_and_adopt(memory: Memory) -> Memory:
     files.replace(file, file.read_text().replace(_FEWER_EXTRACTORS, "").encode())
     memory = create_memory(memory.home, load_config(memory.home).config, memory.services.clock.now)
     memory.commit()
-    method = setup_from_options(memory, _REBUILD_NAME)
-    rebuilt = rebuild(memory, _REBUILD_NAME, method)
+    method = make_setups(memory).from_options(_REBUILD_NAME)
+    rebuilt = memory.services.rebuilder.rebuild(_REBUILD_NAME, method)
     output.say(
         f"   rebuilt    {rebuilt.branch} from {output.pluralize(rebuilt.conversations, 'conversation')}"
     )
-    main, new = find_version(memory, memory.config.git.branch), find_version(memory, _REBUILD_NAME)
-    lines = [measure_size(memory, side).learned for side in (main, new)]
+    main, new = (
+        find_version(memory.home, memory.git, name) for name in (memory.config.git.branch, _REBUILD_NAME)
+    )
+    lines = [measure_size(memory.git, side).learned for side in (main, new)]
     output.say(f"   compared   learned lines: {lines[0]} on main, {lines[1]} on {_REBUILD_NAME}")
     for budget, before, after in _recall_by_budget(memory, main, new):
         output.say(
             f"              evidence in {budget:,} tokens, notes alone: {before} on main, {after} on v2"
         )
-    adopted = merge_rebuild(memory, _REBUILD_NAME, method)
+    adopted = memory.services.rebuild_merger.merge(_REBUILD_NAME, method)
     output.say(
         f"   adopted    {output.pluralize(len(adopted.paths), 'note')}, tag {adopted.tag}, the branch is gone"
     )

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tacit.app import open_home
+from tacit.app import ledger_of, make_setups, open_home
 from tacit.config import Config
 from tacit.errors import UsageError
 from tacit.evaluation.prompt_quality import Searchable, measure_commit, offset_tick, summarize
@@ -29,9 +29,7 @@ from tacit.rebuild.comparison import (
     measure_size,
     sum_spending,
 )
-from tacit.rebuild.merge import merge_rebuild
-from tacit.rebuild.options import restore_setup, setup_from_options
-from tacit.rebuild.service import LearningSetup, RebuildResult, rebuild
+from tacit.rebuild.service import LearningSetup, RebuildResult
 from tacit.rebuild.store import find_rebuild, list_rebuilds
 from tacit.terminal import output
 from tacit.terminal.arguments import (
@@ -88,9 +86,9 @@ def run_rebuild(options: argparse.Namespace) -> int:
     names = [name.strip() for name in options.extractors.split(",") if name.strip()]
     if options.extractors and not names:
         raise UsageError("--extractors names none. Write for example: --extractors decisions,facts")
-    method = setup_from_options(memory, options.name, names, options.model)
+    method = make_setups(memory).from_options(options.name, names, options.model)
     with output.progress("learning", quiet=options.quiet or options.json) as tick:
-        rebuilt = rebuild(memory, options.name, method, tick)
+        rebuilt = memory.services.rebuilder.rebuild(options.name, method, tick)
     if options.json:
         output.dump(_rebuilt_json(rebuilt))
     elif not options.quiet:
@@ -193,12 +191,13 @@ def run_compare(options: argparse.Namespace) -> int:
     budgets = _parse_budgets(options.budgets)
     questions = _read_questions(options.questions) if options.questions else []
     memory = open_home(options.home, recover=False)
-    sides = [find_version(memory, options.one), find_version(memory, options.other)]
+    sides = [find_version(memory.home, memory.git, name) for name in (options.one, options.other)]
     with output.progress("asking", quiet=options.quiet or options.json) as tick:
         recalls = _measure_recalls(memory, sides, _WAYS[options.searchable], questions, budgets, tick)
-    differ = list(diff_notes(memory, *sides))
-    sizes = [measure_size(memory, side) for side in sides]
-    spent = [sum_spending(memory, side) for side in sides]
+    differ = list(diff_notes(memory.git, *sides))
+    sizes = [measure_size(memory.git, side) for side in sides]
+    ledger = ledger_of(memory.config, memory.home)
+    spent = [sum_spending(side, ledger, memory.config.models.prices) for side in sides]
     if options.json:
         output.dump({
             "sides": [_side_json(*each) for each in zip(sides, sizes, spent, recalls, strict=True)],
@@ -331,9 +330,9 @@ def run_adopt_branch(options: argparse.Namespace) -> int:
     """
     memory = open_home(options.home, recover=False)
     place = find_rebuild(memory.home, memory.git, options.name)
-    method = restore_setup(memory, place)
+    method = make_setups(memory).restore(place)
     with output.progress("learning", quiet=options.quiet or options.json) as tick:
-        merged = merge_rebuild(memory, place.name, method, tick)
+        merged = memory.services.rebuild_merger.merge(place.name, method, tick)
     if options.json:
         output.dump({"commit": merged.commit, "tag": merged.tag, "paths": merged.paths})
         return 0
