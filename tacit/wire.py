@@ -9,17 +9,28 @@ What must stay true:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from tacit.context.model import Compiled, Notice, Quote, Receipt, Section
+from tacit.context.model import Compiled, Notice, Quote, Receipt
 from tacit.context.receipt_codec import as_dict, decode_line
 from tacit.search.model import Found, Hit, Scope, Why
 from tacit.topics.model import Event
 
 Json = dict[str, Any]
 T = TypeVar("T")
+
+
+# The fields of a hit in JSON, in this order, each with its default.
+_HIT_FIELDS: Json = {
+    "path": "", "lines": [], "snippet": "", "text": "", "score": 0.0, "category": "", "date": "",
+    "speaker": "", "turn": 0, "title": "", "section": [], "audience": "owner", "archived": False,
+}  # fmt: skip
+_SECTION_FIELDS = ("label", "slot", "source", "tokens", "score", "reason", "date", "shortened")
+_DROPPED_FIELDS = ("label", "slot", "code", "reason", "score")
+_QUOTE_FIELDS: Json = {"text": "", "source": "", "day": "", "score": 0.0}
+_ATTRIBUTES = {"date": "day"}  # of fields that have another name in JSON
 
 
 # ---------------------------------------------------------------- to JSON
@@ -32,22 +43,13 @@ def compiled_form(compiled: Compiled, *, full: bool = False) -> Json:
         "text": compiled.text,
         "tokens": compiled.tokens,
         "budget": receipt.budget,
-        "sections": [_section_form(section) for section in compiled.sections],
-        "dropped": [
-            {
-                "label": item.label,
-                "slot": item.slot,
-                "code": item.code,
-                "reason": item.reason,
-                "score": item.score,
-            }
-            for item in compiled.dropped
-        ],
+        "sections": [_pick(section, _SECTION_FIELDS) for section in compiled.sections],
+        "dropped": [_pick(item, _DROPPED_FIELDS) for item in compiled.dropped],
         "receipt": receipt.id,
         "timings_ms": dict(receipt.timings_ms),
         "session_type": receipt.session_type,
         "skipped": receipt.skipped,
-        "notices": [{"code": notice.code, "text": notice.text} for notice in receipt.notices],
+        "notices": [notice_form(notice.code, notice.text) for notice in receipt.notices],
     }
     if receipt.lane == "runtime":
         form["standing"] = compiled.standing
@@ -57,17 +59,29 @@ def compiled_form(compiled: Compiled, *, full: bool = False) -> Json:
     return form
 
 
-def _section_form(section: Section) -> Json:
+def empty_turn(code: str, reason: str) -> Json:
+    """The answer to a turn that could not be compiled, and why."""
     return {
-        "label": section.label,
-        "slot": section.slot,
-        "source": section.source,
-        "tokens": section.tokens,
-        "score": section.score,
-        "reason": section.reason,
-        "date": section.day,
-        "shortened": section.shortened,
+        "text": "",
+        "tokens": 0,
+        "budget": 0,
+        "sections": [],
+        "dropped": [],
+        "receipt": "",
+        "timings_ms": {},
+        "session_type": "",
+        "skipped": code,
+        "notices": [notice_form(code, f"{reason} The turn goes on without.")],
     }
+
+
+def notice_form(code: str, text: str) -> Json:
+    return {"code": code, "text": text}
+
+
+def _pick(value: object, fields: Iterable[str]) -> Json:
+    values = {name: getattr(value, _ATTRIBUTES.get(name, name)) for name in fields}
+    return {name: list(item) if isinstance(item, tuple) else item for name, item in values.items()}
 
 
 def found_form(found: Found) -> Json:
@@ -84,22 +98,8 @@ def found_form(found: Found) -> Json:
 
 
 def hit_form(hit: Hit) -> Json:
-    return {
-        "path": hit.path,
-        "lines": list(hit.lines),
-        "snippet": hit.snippet,
-        "text": hit.text,
-        "score": hit.score,
-        "category": hit.category,
-        "date": hit.day,
-        "speaker": hit.speaker,
-        "turn": hit.turn,
-        "title": hit.title,
-        "section": list(hit.section),
-        "audience": hit.audience,
-        "archived": hit.archived,
-        "why": {key: value for key, value in asdict(hit.why).items() if value is not None},
-    }
+    why = {key: value for key, value in asdict(hit.why).items() if value is not None}
+    return {**_pick(hit, _HIT_FIELDS), "why": why}
 
 
 def scope_form(scope: Scope) -> Json:
@@ -132,7 +132,10 @@ def compiled_from(form: Mapping[str, Any]) -> Compiled:
         receipt.dropped,
         receipt,
         _field(form, "standing", ""),
-        tuple(_quote_from(quote) for quote in _object_list(form, "given")),
+        tuple(
+            Quote(**{name: _field(quote, name, default) for name, default in _QUOTE_FIELDS.items()})
+            for quote in _object_list(form, "given")
+        ),
     )
 
 
@@ -167,15 +170,6 @@ def notices_from(form: Mapping[str, Any]) -> Iterator[Notice]:
         yield Notice(_field(notice, "code", ""), _field(notice, "text", ""))
 
 
-def _quote_from(form: Mapping[str, Any]) -> Quote:
-    return Quote(
-        _field(form, "text", ""),
-        _field(form, "source", ""),
-        _field(form, "day", ""),
-        _field(form, "score", 0.0),
-    )
-
-
 def found_from(form: Mapping[str, Any]) -> Found:
     _require(form, "hits")
     return Found(
@@ -187,27 +181,15 @@ def found_from(form: Mapping[str, Any]) -> Found:
 
 
 def hit_from(form: Mapping[str, Any]) -> Hit:
-    lines: list[Any] = _field(form, "lines", [])
+    fields: Json = {
+        _ATTRIBUTES.get(name, name): _field(form, name, default) or default
+        for name, default in _HIT_FIELDS.items()
+    }
+    lines = fields["lines"]
     if len(lines) != 2 or not all(isinstance(line, int) for line in lines):
         raise ValueError("'lines' must be two line numbers")
-    category: Any = _field(form, "category", "")
-    audience: Any = _field(form, "audience", "") or "owner"
-    return Hit(
-        path=_field(form, "path", ""),
-        text=_field(form, "text", ""),
-        snippet=_field(form, "snippet", ""),
-        score=_field(form, "score", 0.0),
-        category=category,
-        lines=(lines[0], lines[1]),
-        day=_field(form, "date", ""),
-        speaker=_field(form, "speaker", ""),
-        turn=_field(form, "turn", 0),
-        title=_field(form, "title", ""),
-        section=_text_tuple(form, "section"),
-        audience=audience,
-        archived=_field(form, "archived", False),
-        why=_why_from(_field(form, "why", {})),
-    )
+    fields |= {"lines": tuple(lines), "section": _text_tuple(form, "section")}
+    return Hit(**fields, why=_why_from(_field(form, "why", {})))
 
 
 def _why_from(form: Mapping[str, Any]) -> Why:
@@ -234,7 +216,7 @@ def _field(form: Mapping[str, Any], name: str, default: T) -> T:
     if type(value) is int and type(default) is float:
         value = float(value)
     if type(value) is not type(default):
-        raise ValueError(f"{name!r} is {value!r:.40}, which is nothing like {default!r}")
+        raise ValueError(f"{name!r} is {value!r:.40}, not a value like {default!r}")
     return value
 
 

@@ -35,6 +35,7 @@ LATE = {
     "hashlib",
     "traceback",
     "time",
+    "importlib",
     "importlib.metadata",
     "numpy",
     "http.client",
@@ -43,15 +44,11 @@ LATE = {
     "watchfiles",
     "re2",
     "cronsim",
-    "tacit.operations.handlers",
     "tacit.cli.dispatch",
-    "tacit.context.history_window",
-    "tacit.sessions.registry",
     "tacit.workspaces.folders",
     "tacit.git.conflicts",
     "tacit.privacy.redaction",
     "tacit.app",
-    "tacit.client",
     "tacit.transcripts",
 }
 

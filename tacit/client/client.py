@@ -9,7 +9,7 @@ call. As long as there is a daemon, nothing heavy is imported.
 What must stay true:
 - a turn is answered within its deadline and never raises: if it fails, it is empty, the notices of its
   receipt say why, and the session's ETHOS_CONTEXT.md is emptied;
-- both ways go through the same operations (tacit.operations) and the same JSON;
+- both ways go through the operations of tacit.operations and the same JSON;
 - while a daemon runs, all writes go through it, because it holds the open conversations. Only reads go on
   without a daemon that does not respond;
 - a message is kept exactly once, even if the daemon goes away while it is being sent.
@@ -25,60 +25,40 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from importlib import import_module
 from queue import Empty, Queue
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
-from urllib.parse import quote, urlencode
 
 from tacit import wire
+from tacit.client.daemon import RESTART_HINT, DaemonConnection, NotServed, explain_unreachable
 from tacit.context.delivery.files import clear_context_file
-from tacit.daemon_socket import Unreachable, is_listening, send_request, socket_path
-from tacit.deadline import IS_ANSWERED
-from tacit.errors import (
-    Busy,
-    DiskError,
-    GitError,
-    HomeError,
-    SessionError,
-    StoreError,
-    TacitError,
-    UsageError,
-)
+from tacit.daemon_socket import Unreachable
+from tacit.errors import Busy, HomeError, TacitError, UsageError
 from tacit.home.layout import Home, find_home
 from tacit.markdown.model import Remembered
-from tacit.operations.catalog import OPERATIONS_BY_NAME, Operation
+from tacit.operations.catalog import DAEMON_OPERATIONS, OPERATIONS_BY_NAME, Operation
 from tacit.transcripts import spool
 from tacit.transcripts.model import Sealed
 from tacit.version import VERSION
+from tacit.wire import Json
 
 if TYPE_CHECKING:
+    from tacit.client.local import LocalHome
     from tacit.context.model import Compiled, Receipt
     from tacit.home.categories import Category
-    from tacit.operations.handlers import OperationContext
     from tacit.search.model import Found, Hit, Scope
-    from tacit.topics.model import Event
 
-JsonObject = dict[str, Any]
 T = TypeVar("T")
 
 _DEFAULT_KEY = "agent:main:main"
-_DEFAULT_DEADLINE_MS = 250  # for a turn, if neither the caller nor the daemon names a deadline
-_GRACE_S = 0.05  # seconds past the deadline for transport and a busy machine
-_CALL_TIMEOUT_S = 90.0  # seconds for calls other than turns; a daemon gives up earlier
-_PING_TIMEOUT_S = 2.0  # seconds to wait for a response to a ping, before a call that may take long
-_PING_TTL_S = 5.0  # seconds that the result of a ping is valid
-_RETRY_INTERVAL_S = 0.05  # seconds before a busy daemon is asked again
-_ERROR_CLASSES: Mapping[str, type[TacitError]] = {
-    "usage": UsageError,
-    "too_large": UsageError,
-    "busy": Busy,
-    "stopping": Busy,
-    "timeout": Busy,
-    "disk": DiskError,
-    "store": StoreError,
-    "home": HomeError,
-    "session": SessionError,
-    "git": GitError,
-}
+_GRACE_S = 0.05  # past the deadline of a turn, for transport and a busy machine
+_CALL_TIMEOUT_S = 90.0  # for calls other than turns; a daemon gives up earlier
+_HEALTH_TIMEOUT_S = 10.0
+_RETRY_INTERVAL_S = 0.05  # before a busy daemon is asked again
+_HEALTH = next(operation for operation in DAEMON_OPERATIONS if operation.name == "health")
+# The arguments of a turn that go into the request as they are; the others are converted.
+_PLAIN_ARGUMENTS = ("session_key", "agent", "budget", "sender", "trigger", "session_id", "tool", "keeps_text")
+_TURN_ARGUMENTS = frozenset((*_PLAIN_ARGUMENTS, "history", "event", "paths", "wake", "seconds"))
 
 
 class Kept(NamedTuple):
@@ -88,10 +68,6 @@ class Kept(NamedTuple):
     number: int  # 0: there was nothing to keep
     path: str | None
     again: bool = False  # it was already kept, under the same id
-
-
-class NotServed(TacitError):
-    """The daemon does not know the operation, because it is older than this client."""
 
 
 def connect(
@@ -115,7 +91,8 @@ def _warn_by_default(text: str) -> None:
 
 
 class Client:
-    """One home. Safe to use from several threads."""
+    """One home. Safe to use from several threads. Each method sends its arguments as the fields of one
+    operation in tacit.operations.catalog."""
 
     def __init__(
         self,
@@ -126,15 +103,9 @@ class Client:
         patience: float = _CALL_TIMEOUT_S,
     ) -> None:
         self.home = home
-        self._warn, self._recover, self._patience = warn, recover, patience
-        self._socket = socket_path(str(home.root))
-        self._daemon: JsonObject = {}  # its daemon.json
-        self._daemon_stamp: tuple[int, int] | None = None
-        self._sent_warnings: set[str] = set()  # texts that went to `warn`
-        self._last_answer = (
-            self._last_silence
-        ) = -_PING_TTL_S  # when the daemon last answered, and last did not
-        self._local_home: OperationContext | None = None
+        self._recover, self._patience = recover, patience
+        self._daemon = DaemonConnection(home, warn)
+        self._local_home: LocalHome | None = None
         self._opening = threading.Lock()
 
     # ------------------------------------------------------------ turns
@@ -152,20 +123,21 @@ class Client:
         began = time.time_ns()
         try:
             body = _turn_body(message, lane, arguments)
-            return wire.compiled_from(self._run_operation("turn", body, self._turn_deadline(body)))
-        except Exception as error:  # noqa: BLE001 - a turn never raises, whatever fails
-            empty = _empty_answer(arguments, lane, error)
+            return wire.compiled_from(self._run("turn", body, self._turn_deadline(body)))
+        except Exception as error:  # noqa: BLE001 - a turn never raises, it reports the error
+            reason = str(error).split("\n", 1)[0].rstrip(".") or type(error).__name__
+            key = str(arguments.get("session_key") or _DEFAULT_KEY)
             if lane == "runtime":
                 with suppress(Exception):
-                    clear_context_file(self.home, None, empty["session_key"], began)
-            return wire.compiled_from(empty)
+                    clear_context_file(self.home, None, key, began)
+            empty = wire.empty_turn(_error_code(error), f"{reason}.")
+            return wire.compiled_from({**empty, "session_key": key, "lane": lane})
 
     def look(self, message: str, *, at: str | None = None, **asked: Any) -> Compiled:
         """A dry run of a turn: nothing is recorded and no deadline holds. `at`: a date, a tag or a commit,
         to see the home as it was."""
         _require_known_arguments(asked)
-        body = {**_turn_body(message, "prompt", asked), "at": at}
-        return self._read_answer(wire.compiled_from, "look", body)
+        return self._call("look", wire.compiled_from, {**_turn_body(message, "prompt", asked), "at": at})
 
     def bootstrap(
         self,
@@ -177,12 +149,12 @@ class Client:
         sender: str = "",
         trigger: str = "",
         message: str = "",
-    ) -> list[JsonObject] | None:
+    ) -> list[Json] | None:
         """As Memory.bootstrap. If there is no answer, the host's own list is returned."""
-        body: JsonObject = {"session_key": session_key, "workspace": workspace, "files": files}
+        body: Json = {"session_key": session_key, "workspace": workspace, "files": files}
         body |= {"agent": agent, "sender": sender, "trigger": trigger, "message": message}
         try:
-            answer = self._run_operation("bootstrap", body, self._turn_deadline(body)).get("files")
+            answer = self._run("bootstrap", body, self._turn_deadline(body)).get("files")
         except Exception:  # noqa: BLE001 - as in a turn: the host goes on with what it has
             answer = None
         if isinstance(answer, list):
@@ -199,24 +171,19 @@ class Client:
         category: Category | None = None,
         session_key: str | None = None,
     ) -> list[Hit]:
-        body: JsonObject = {"query": query, "limit": limit, "category": category, "session_key": session_key}
-        return list(self._read_answer(wire.found_from, "search", body).hits)
+        body: Json = {"query": query, "limit": limit, "category": category, "session_key": session_key}
+        return list(self._call("search", wire.found_from, body).hits)
 
     def find(self, query: str, scope: Scope | None = None, limit: int = 10) -> Found:
-        body: JsonObject = {"query": query, "limit": limit, "scope": wire.scope_form(scope) if scope else {}}
-        return self._read_answer(wire.found_from, "find", body)
+        body: Json = {"query": query, "limit": limit, "scope": wire.scope_form(scope) if scope else {}}
+        return self._call("find", wire.found_from, body)
 
     def remember(
         self, text: str, to: str = "journal", *, session_key: str | None = _DEFAULT_KEY, shared: bool = False
     ) -> Remembered:
         """As Memory.remember."""
-        body: JsonObject = {
-            "text": text,
-            "to": to,
-            **({} if session_key is None else {"session_key": session_key}),
-        }
-        body |= {"shared": True} if shared else {}
-        return self._read_answer(_remembered_from, "remember", body)
+        body: Json = {"text": text, "to": to, "session_key": session_key, "shared": shared or None}
+        return self._call("remember", _remembered_from, body)
 
     # ------------------------------------------------------------ conversations
 
@@ -236,8 +203,8 @@ class Client:
     ) -> Kept:
         """Keep a message in the session that is open under this key or has this id. `id` identifies the
         message: sent again with the same id, it is not kept twice."""
-        about = _session_fields(session_key, session_id, agent, channel, model)
-        return self._keep("message", {**about, "role": role, "text": text, "speaker": speaker}, at, id)
+        body = _record_fields(session_key, session_id, at, id, agent=agent, channel=channel, model=model)
+        return self._call("message", _kept_from, {**body, "role": role, "text": text, "speaker": speaker})
 
     def tool(
         self,
@@ -253,12 +220,8 @@ class Client:
         at: datetime | None = None,
         id: str = "",  # noqa: A002 - the word for it in a request
     ) -> Kept:
-        about = _session_fields(session_key, session_id, agent, channel, model)
-        return self._keep("tool", {**about, "name": name, "summary": summary, "result": result}, at, id)
-
-    def _keep(self, operation: str, body: JsonObject, at: datetime | None, record_id: str) -> Kept:
-        body |= {"id": record_id or spool.make_event_id(), "at": at.isoformat() if at else None}
-        return self._read_answer(_kept_from, operation, body)
+        body = _record_fields(session_key, session_id, at, id, agent=agent, channel=channel, model=model)
+        return self._call("tool", _kept_from, {**body, "name": name, "summary": summary, "result": result})
 
     def end_session(
         self,
@@ -269,46 +232,37 @@ class Client:
         tags: Sequence[str] = (),
         id: str = "",  # noqa: A002 - the word for it in a request
     ) -> Sealed | None:
-        """Seal the transcript; its commit follows. None: nothing was said."""
-        body: JsonObject = {"session_key": session_key, "session_id": session_id, "tags": list(tags)}
-        body |= {"id": id or spool.make_event_id(), "at": at.isoformat() if at else None}
-        return self._read_answer(_sealed_from, "end_session", body)
+        """Finalize the transcript; its commit follows. None: there are no messages."""
+        body = _record_fields(session_key, session_id, at, id, tags=list(tags))
+        return self._call("end_session", _sealed_from, body)
 
     # ------------------------------------------------------------ receipts and health
 
     def receipts(self, limit: int = 20, session_key: str | None = None) -> list[Receipt]:
         """Receipts, newest first; with a key only those of that session, as it may see them."""
-        # The query of a request cannot hold a negative number.
-        body: JsonObject = {
-            "limit": max(1, limit) if type(limit) is int else limit,
-            "session_key": session_key,
-        }
-        return self._read_answer(_receipts_from, "list_receipts", body)
+        if type(limit) is int:
+            limit = max(1, limit)  # the query of a request cannot hold a negative number
+        return self._call("list_receipts", _receipts_from, {"limit": limit, "session_key": session_key})
 
     def receipt(self, name: str) -> Receipt:
-        return self._read_answer(wire.receipt_from, "one_receipt", {"id": name})
+        return self._call("one_receipt", wire.receipt_from, {"id": name})
 
-    def health(self) -> JsonObject:
+    def health(self) -> Json:
         """The daemon's health report; without a daemon, that there is none and what waits in the spool."""
         try:
-            answer = self._send_request("GET", "/v1/health", {}, 10.0)
+            return self._daemon.request(_HEALTH, {}, _HEALTH_TIMEOUT_S)
         except Unreachable as error:
             if error.kind not in ("absent", "foreign"):
-                raise _error_from(error) from None
-            return {
-                "status": "no daemon",
-                "why": str(error),
-                "version": VERSION,
-                "spool": spool.count_waiting(self.home.root),
-            }
-        return answer
+                raise explain_unreachable(error) from None
+            waiting = spool.count_waiting(self.home.root)
+            return {"status": "no daemon", "why": str(error), "version": VERSION, "spool": waiting}
 
     def close(self) -> None:
         """Close the home if it was opened in this process; sessions stay open."""
         with self._opening:
             local_home, self._local_home = self._local_home, None
         if local_home is not None:
-            local_home.live.close()
+            local_home.close()
 
     def __enter__(self) -> Self:
         return self
@@ -318,14 +272,14 @@ class Client:
 
     # ------------------------------------------------------------ calls
 
-    def daemon(self, operation: str, body: JsonObject) -> JsonObject | None:
+    def daemon(self, operation: str, body: Json) -> Json | None:
         """The daemon's answer. None if there is no daemon or it does not know the operation; then nothing
         was done."""
         deadline, attempts = time.monotonic() + self._patience, 0
         if _is_record(operation):
             body = {"id": spool.make_event_id(), **body}
 
-        def attempt() -> JsonObject | None:
+        def attempt() -> Json | None:
             nonlocal attempts
             attempts += 1
             answer = self._ask_daemon(operation, body, deadline)
@@ -334,43 +288,29 @@ class Client:
             return answer
 
         try:
-            return self._retry(attempt, deadline)
+            return _retry(attempt, deadline)
         except NotServed:
             return None
         except Unreachable as error:
-            raise _error_from(error) from None
+            raise explain_unreachable(error) from None
 
-    def _read_answer(self, convert: Callable[[JsonObject], T], operation: str, body: JsonObject) -> T:
-        answer = self._call(operation, body)
-        try:
-            return convert(answer)
-        except (ValueError, KeyError) as error:
-            raise TacitError(f"The daemon's answer makes no sense: {error!r}. {_RESTART_HINT}") from None
-
-    def _call(self, operation: str, body: JsonObject) -> JsonObject:
-        """The answer to a call other than a turn, or a TacitError."""
+    def _call(self, operation: str, decode: Callable[[Json], T], body: Json) -> T:
+        """The value of an answer to a call other than a turn, or a TacitError."""
         deadline = time.monotonic() + self._patience
         try:
-            return self._retry(lambda: self._run_operation(operation, body, deadline), deadline)
+            answer = _retry(lambda: self._run(operation, body, deadline), deadline)
         except Unreachable as error:
-            raise _error_from(error) from None
+            raise explain_unreachable(error) from None
         except TacitError:
             raise
         except Exception as error:  # as the daemon reports it, so that callers see no difference
-            raise TacitError(f"Something went wrong that should not: {error!r}.") from error
+            raise TacitError(f"An unexpected error happened: {error!r}.") from error
+        try:
+            return decode(answer)
+        except (ValueError, KeyError) as error:
+            raise TacitError(f"The daemon's answer has the wrong form: {error!r}. {RESTART_HINT}") from None
 
-    def _retry(self, call: Callable[[], T], deadline: float) -> T:
-        """Retry while the daemon is busy or goes away: with the same id nothing is kept twice."""
-        while True:
-            try:
-                return call()
-            except (Busy, Unreachable) as error:
-                passes = isinstance(error, Busy) or error.kind == "gone"
-                if not passes or time.monotonic() + _RETRY_INTERVAL_S > deadline:
-                    raise
-            time.sleep(_RETRY_INTERVAL_S)
-
-    def _run_operation(self, operation: str, body: JsonObject, deadline: float) -> JsonObject:
+    def _run(self, operation: str, body: Json, deadline: float) -> Json:
         """Run an operation in the daemon, or in this process."""
         try:
             answer = self._ask_daemon(operation, body, deadline)
@@ -387,17 +327,16 @@ class Client:
             )
         return self._run_locally(operation, body)
 
-    def _ask_daemon(self, operation: str, body: JsonObject, deadline: float) -> JsonObject | None:
+    def _ask_daemon(self, operation: str, body: Json, deadline: float) -> Json | None:
         """None: this home has no daemon, or, for a read, the daemon does not respond."""
-        called = OPERATIONS_BY_NAME.get(operation) or Operation(
-            operation, "POST", f"/v1/{operation}", "write"
-        )
-        if called.kind == "read" and not self._is_alive(deadline - time.monotonic()):
+        unknown = Operation(operation, "POST", f"/v1/{operation}", "write")  # the daemon may be newer
+        called = OPERATIONS_BY_NAME.get(operation, unknown)
+        if called.kind == "read" and not self._daemon.is_responsive(deadline - time.monotonic()):
             return None
-        if self._local_home is not None and is_listening(self._socket, deadline - time.monotonic()):
+        if self._local_home is not None and self._daemon.is_listening(deadline - time.monotonic()):
             self.close()  # a daemon started, and it needs the conversations that we hold
         try:
-            return self._send_request(called.method, called.path, body, deadline - time.monotonic())
+            return self._daemon.request(called, body, deadline - time.monotonic())
         except HomeError:
             self.home.require()
             return None  # our home is here and the daemon's is gone: it serves another place
@@ -406,114 +345,38 @@ class Client:
                 return None
             raise
 
-    def _is_alive(self, seconds: float) -> bool:
-        """Ping the daemon. Its event loop answers at once, even if all workers are busy."""
-        now = time.monotonic()
-        if now - max(self._last_answer, self._last_silence) < _PING_TTL_S:
-            return self._last_answer > self._last_silence
-        try:
-            send_request(self._socket, "OPTIONS", "/v1/health", b"", min(_PING_TIMEOUT_S, seconds))
-        except Unreachable as error:
-            if error.kind == "late":
-                self._last_silence = time.monotonic()
-                self._warn_once(f"The daemon gives no sign of life, so it is not asked. {_RESTART_HINT}")
-            return error.kind != "late"  # the call itself reports other errors
-        return True
-
-    def _send_request(self, method: str, path: str, body: JsonObject, seconds: float) -> JsonObject:
-        fields = {name: value for name, value in body.items() if value is not None}
-        if method == "GET":
-            target, data = _target_of(path, fields), b""
-        else:
-            target, data = path, _encode(fields)
-        status, answer = send_request(self._socket, method, target, data, seconds)
-        self._last_answer = time.monotonic()
-        self._read_daemon_info()
-        return _parse_answer(status, answer)
-
-    def _read_daemon_info(self) -> None:
-        """Read daemon.json if it changed."""
-        file = self.home.private / "daemon.json"
-        try:
-            info = file.stat()
-            if self._daemon_stamp == (info.st_mtime_ns, info.st_ino):
-                return
-            daemon_info = json.loads(file.read_bytes())
-        except (OSError, ValueError, RecursionError):
-            return
-        self._daemon_stamp = info.st_mtime_ns, info.st_ino
-        self._daemon = daemon_info if isinstance(daemon_info, dict) else {}
-        if (version := self._daemon.get("version", VERSION)) != VERSION:
-            self._warn_once(
-                f"The daemon of this home is tacit {version}, and this is {VERSION}. "
-                "Start it anew with: tacit stop, then tacit serve"
-            )
-
-    def _warn_once(self, text: str) -> None:
-        if text not in self._sent_warnings:
-            self._sent_warnings.add(text)
-            self._warn(text)
-
-    def _turn_deadline(self, body: JsonObject) -> float:
-        """The monotonic time until which a turn is waited for."""
-        began = time.monotonic()
-        self._read_daemon_info()
-        deadline_ms = body.get("deadline_ms")
-        if deadline_ms is None:
-            deadline_ms = self._daemon.get("deadline_ms") or _DEFAULT_DEADLINE_MS
-        return (
-            began + (deadline_ms if isinstance(deadline_ms, int) else _DEFAULT_DEADLINE_MS) / 1000 + _GRACE_S
-        )
-
-    # ------------------------------------------------------------ in this process
-
     def _run_locally(
         self,
         operation: str,
-        body: JsonObject,
+        body: Json,
         deadline: float | None = None,
         is_abandoned: Callable[[], bool] = lambda: False,
-    ) -> JsonObject:
-        """`deadline`: of a turn, including opening the home. `is_abandoned`: whether nobody waits
-        for the answer any more."""
-        from tacit.operations.handlers import HANDLERS
-
-        served = self._open_home()
-        if deadline is not None:
-            body = {**body, "deadline_ms": max(1, int((deadline - time.monotonic()) * 1000))}
-        if _is_record(operation):
-            self._drain_spool(served)
-        # Through JSON, so that the answer is the same as from a daemon.
-        fields = json.loads(_encode({name: value for name, value in body.items() if value is not None}))
-        token = IS_ANSWERED.set(is_abandoned)
-        try:
-            answer: JsonObject = json.loads(json.dumps(HANDLERS[operation](served, fields)))
-        finally:
-            IS_ANSWERED.reset(token)
-        if operation == "end_session":
-            with suppress(
-                TacitError, OSError
-            ):  # it is sealed; the next process that opens the home commits it
-                served.live.commit_ended()
-        return answer
-
-    def _open_home(self) -> OperationContext:
+    ) -> Json:
         with self._opening:
             if self._local_home is None:
-                from tacit.app import open_home
-                from tacit.operations.handlers import OperationContext
-                from tacit.sessions.registry import SessionRegistry
+                local = import_module("tacit.client.local")
+                self._local_home = local.LocalHome(self.home, recover=self._recover)
+            local_home = cast("LocalHome", self._local_home)
+        return local_home.run(operation, body, deadline, is_abandoned)
 
-                memory = open_home(self.home.root, recover=self._recover)
-                self._local_home = OperationContext(memory, SessionRegistry(memory.services))
-            return self._local_home
+    def _turn_deadline(self, body: Json) -> float:
+        """The monotonic time until which a turn is waited for."""
+        began, deadline_ms = time.monotonic(), body.get("deadline_ms")
+        if not isinstance(deadline_ms, int):
+            deadline_ms = self._daemon.turn_deadline_ms()
+        return began + deadline_ms / 1000 + _GRACE_S
 
-    def _drain_spool(self, served: OperationContext) -> None:
-        """Take spooled messages of hooks first, as they are older."""
-        from tacit.operations.handlers import take_spooled
 
-        if spool.count_waiting(self.home.root):
-            spool.drain(self.home.root, lambda record: take_spooled(served, record))
+def _retry(call: Callable[[], T], deadline: float) -> T:
+    """Retry while the daemon is busy or goes away: with the same id nothing is kept twice."""
+    while True:
+        try:
+            return call()
+        except (Busy, Unreachable) as error:
+            passes = isinstance(error, Busy) or error.kind == "gone"
+            if not passes or time.monotonic() + _RETRY_INTERVAL_S > deadline:
+                raise
+        time.sleep(_RETRY_INTERVAL_S)
 
 
 def _wait_for(deadline: float, call: Callable[[Callable[[], bool]], T]) -> T:
@@ -525,7 +388,7 @@ def _wait_for(deadline: float, call: Callable[[Callable[[], bool]], T]) -> T:
     def run() -> None:
         try:
             results.put((call(abandoned.is_set), None))
-        except Exception as error:  # noqa: BLE001 - a turn never raises, whatever fails
+        except Exception as error:  # noqa: BLE001 - the caller gets it
             results.put((None, error))
 
     threading.Thread(target=run, name="tacit-client", daemon=True).start()
@@ -533,10 +396,13 @@ def _wait_for(deadline: float, call: Callable[[Callable[[], bool]], T]) -> T:
         value, error = results.get(timeout=max(0.001, deadline - time.monotonic()))
     except Empty:
         abandoned.set()
-        raise Unreachable("late", "there is no daemon, and without one it was not ready in time") from None
+        raise Unreachable("late", "no daemon runs, and the home was not open in time") from None
     if error is not None:
         raise error
     return cast(T, value)
+
+
+# ---------------------------------------------------------------- requests
 
 
 def _is_record(operation: str) -> bool:
@@ -544,26 +410,18 @@ def _is_record(operation: str) -> bool:
     return operation in OPERATIONS_BY_NAME and OPERATIONS_BY_NAME[operation].is_spooled
 
 
-# ---------------------------------------------------------------- requests
-
-
-_PLAIN_FIELDS = ("session_key", "agent", "budget", "sender", "trigger", "session_id", "tool", "keeps_text")
-
-
 def _require_known_arguments(arguments: Mapping[str, Any]) -> None:
-    unknown = set(arguments) - {*_PLAIN_FIELDS, "history", "event", "paths", "wake", "seconds"}
-    if unknown:
+    if unknown := arguments.keys() - _TURN_ARGUMENTS:
         raise TypeError(f"a turn has no argument {min(unknown)!r}")
 
 
-def _turn_body(message: str, lane: str, arguments: Mapping[str, Any]) -> JsonObject:
-    body: JsonObject = {"message": message, "lane": lane, "full": True}
-    body |= {name: arguments[name] for name in _PLAIN_FIELDS if arguments.get(name) is not None}
+def _turn_body(message: str, lane: str, arguments: Mapping[str, Any]) -> Json:
+    body: Json = {"message": message, "lane": lane, "full": True}
+    body |= {name: arguments[name] for name in _PLAIN_ARGUMENTS if arguments.get(name) is not None}
     body |= {name: list(arguments[name]) for name in ("paths", "wake") if arguments.get(name)}
-    if arguments.get("seconds") is not None:
-        body["deadline_ms"] = max(0, int(arguments["seconds"] * 1000))
-    event: Event | None = arguments.get("event")
-    if event is not None:
+    if (seconds := arguments.get("seconds")) is not None:
+        body["deadline_ms"] = max(0, int(seconds * 1000))
+    if (event := arguments.get("event")) is not None:
         body["event"] = wire.event_form(event)
     if (history := arguments.get("history")) is not None:
         body["history"] = _history_form(history)
@@ -578,85 +436,21 @@ def _history_form(history: object) -> list[Any]:
             return list(history)
         except (TypeError, ValueError, RecursionError):
             pass
-    from tacit.context.history_window import normalize_history
-
-    return [
-        {"role": message.role, "content": message.text, "speaker": message.speaker}
-        | ({"at": message.at.isoformat()} if message.at else {})
-        for message in normalize_history(history)
-    ]
+    messages: list[Any] = import_module("tacit.client.local").history_as_json(history)
+    return messages
 
 
-def _session_fields(
-    key: str, session_id: str, agent: str | None, channel: str | None, model: str | None
-) -> JsonObject:
+def _record_fields(key: str, session_id: str, at: datetime | None, record_id: str, **fields: Any) -> Json:
     return {
         "session_key": key,
         "session_id": session_id,
-        "agent": agent,
-        "channel": channel,
-        "model": model,
+        "at": at.isoformat() if at else None,
+        "id": record_id or spool.make_event_id(),
+        **fields,
     }
-
-
-def _encode(body: JsonObject) -> bytes:
-    try:
-        return json.dumps(body).encode("ascii")
-    except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"A request can hold text, numbers and lists of them: {error}.") from None
-
-
-def _target_of(path: str, fields: JsonObject) -> str:
-    name = quote(str(fields.get("id", "")), safe="")
-    query = {key: value for key, value in fields.items() if key not in ("id", "full")}
-    return path.replace("{id}", name) + (f"?{urlencode(query)}" if query else "")
 
 
 # ---------------------------------------------------------------- answers
-
-_RESTART_HINT = "Look into .tacit/daemon.log, and start the daemon anew with: tacit stop, then tacit serve"
-
-
-def _parse_answer(status: int, data: bytes) -> JsonObject:
-    try:
-        answer = json.loads(data)
-    except (ValueError, RecursionError):
-        answer = None
-    if not isinstance(answer, dict):
-        raise Unreachable("garbage", f"the daemon's answer is no JSON object (status {status})")
-    if 200 <= status < 300:
-        return answer
-    detail = answer.get("error")
-    error = detail if isinstance(detail, dict) else {}
-    code, text = str(error.get("code", "")), str(error.get("message", f"The daemon answered {status}."))
-    if status == 404 and code == "not_found":
-        raise NotServed(text)
-    if status in (429, 503, 504):
-        raise Busy(text)
-    raise _ERROR_CLASSES.get(code, TacitError)(text)
-
-
-def _error_from(error: Unreachable) -> TacitError:
-    if error.kind == "late":
-        return Busy(f"The daemon did not answer: {error}. {_RESTART_HINT}")
-    if error.kind == "gone":
-        return TacitError(f"There is no telling what was done: {error}. {_RESTART_HINT}")
-    return TacitError(f"The daemon cannot be understood: {error}. {_RESTART_HINT}")
-
-
-def _empty_answer(arguments: Mapping[str, Any], lane: str, error: Exception) -> JsonObject:
-    """The answer to a turn that failed: empty, with the reason."""
-    code = _error_code(error)
-    reason = str(error).split("\n", 1)[0].rstrip(".") or type(error).__name__
-    return {
-        "text": "",
-        "tokens": 0,
-        "receipt": "",
-        "skipped": code,
-        "notices": [{"code": code, "text": f"{reason}. The turn goes on without."}],
-        "session_key": str(arguments.get("session_key") or _DEFAULT_KEY),
-        "lane": lane,
-    }
 
 
 def _error_code(error: Exception) -> str:
@@ -666,23 +460,23 @@ def _error_code(error: Exception) -> str:
     return next((code for kind, code in codes if isinstance(error, kind)), "bug")
 
 
-def _kept_from(answer: JsonObject) -> Kept:
+def _kept_from(answer: Json) -> Kept:
     return Kept(str(answer["session_id"]), int(answer["number"]), answer["path"], answer.get("again") is True)
 
 
-def _remembered_from(answer: JsonObject) -> Remembered:
+def _remembered_from(answer: Json) -> Remembered:
     is_new = answer["is_new"] is True
     return Remembered(str(answer["path"]), str(answer["line"]), is_new, str(answer["said"]))
 
 
-def _sealed_from(answer: JsonObject) -> Sealed | None:
+def _sealed_from(answer: Json) -> Sealed | None:
     if answer["path"] is None:
         return None
     waiting = "it is committed in a moment"
     return Sealed(str(answer["session_id"]), str(answer["path"]), str(answer["sha256"]), None, waiting)
 
 
-def _receipts_from(answer: JsonObject) -> list[Receipt]:
+def _receipts_from(answer: Json) -> list[Receipt]:
     records = answer.get("receipts")
     if not isinstance(records, list):
         raise ValueError("there is no list of receipts")

@@ -48,7 +48,7 @@ from tacit.sessions.policy import SessionProfile
 from tacit.sessions.registry import SessionRef, SessionRegistry
 from tacit.topics.schedules import find_due_topics, take_due_topics, to_json
 from tacit.transcripts import spool
-from tacit.wire import Json, compiled_form, found_form
+from tacit.wire import Json, compiled_form, found_form, notice_form
 
 
 class OperationContext(NamedTuple):
@@ -132,7 +132,7 @@ def bootstrap(served: OperationContext, body: Body) -> Json:
         "host_tokens": receipt.host_tokens,
         "session_type": receipt.session_type,
         "rule": receipt.rule,
-        "notices": [{"code": notice.code, "text": notice.text} for notice in receipt.notices],
+        "notices": [notice_form(notice.code, notice.text) for notice in receipt.notices],
     }
 
 

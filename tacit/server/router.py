@@ -48,7 +48,7 @@ from tacit.server.log import Log
 from tacit.server.metrics import CONTENT_TYPE, Metrics
 from tacit.server.pool import Pool, WorkItem, WorkKind, WorkResult
 from tacit.version import VERSION
-from tacit.wire import Json
+from tacit.wire import Json, empty_turn
 
 TURN_GRACE_S = 0.05  # seconds that a turn may take beyond its deadline, to pass its answer on
 HANG_AFTER_S = 10.0  # seconds past its time limit after which a worker counts as hung
@@ -691,19 +691,14 @@ def _late_reason(*, begun: bool, in_time: bool) -> str:
 
 
 def _empty_answer(name: str, fields: dict[str, Any], reason: str) -> Json:
-    """The answer to a turn that missed its deadline."""
-    common: Json = {
-        "receipt": "",
-        "tokens": 0,
-        "session_type": "",
-        "skipped": "deadline",
-        "notices": [{"code": "deadline", "text": f"{reason} The turn goes on without."}],
-    }
-    if name == "bootstrap":
-        files = fields.get("files")
-        host_files = files if isinstance(files, list) else None  # the host goes on with its own list
-        return {"files": host_files, "changed": False, "host_tokens": 0, "rule": "", **common}
-    return {"text": "", "budget": 0, "sections": [], "dropped": [], "timings_ms": {}, **common}
+    """The answer to a turn or a bootstrap that missed its deadline."""
+    empty = empty_turn("deadline", reason)
+    if name != "bootstrap":
+        return empty
+    files = fields.get("files")
+    host_files = files if isinstance(files, list) else None  # the host goes on with its own list
+    common = {name: empty[name] for name in ("receipt", "tokens", "session_type", "skipped", "notices")}
+    return {"files": host_files, "changed": False, "host_tokens": 0, "rule": "", **common}
 
 
 def _connection_limit(connections: int) -> int:

@@ -21,14 +21,15 @@ from typing import Any
 import pytest
 
 import tacit as product
-from tacit import app
-from tacit.client import Client, Kept, connect
+from tacit.app import open_home
+from tacit.client import Client, Kept, connect, local
 from tacit.context.delivery.files import context_file_path, write_context_file
 from tacit.context.model import Compiled
 from tacit.daemon_socket import socket_path
 from tacit.errors import Busy, HomeError, SessionError, TacitError, UsageError
 from tacit.home.layout import Home
 from tacit.memory import Memory
+from tacit.operations.catalog import OPERATIONS_BY_NAME
 from tacit.search.model import Scope
 from tacit.topics.model import Event
 from tacit.transcripts import spool
@@ -253,6 +254,33 @@ def test_client_errors_are_the_same(garden: Path, served: bool) -> None:
             wrong()
 
 
+def test_client_sends_only_fields_that_the_list_of_operations_has(
+    garden: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: dict[str, set[str]] = {}
+    run = Client._run
+
+    def note(client: Client, operation: str, body: dict[str, Any], deadline: float) -> dict[str, Any]:
+        sent[operation] = set(body)
+        return run(client, operation, body, deadline)
+
+    monkeypatch.setattr(Client, "_run", note)
+    with at(garden) as client:
+        client.turn(QUESTION, session_key=OWNER, seconds=LONG, paths=["a"], history=[{"role": "user"}])
+        client.look(QUESTION, event=Event("cron", topic="morning"), at="HEAD")
+        client.bootstrap(OWNER, [], sender="telegram:7")
+        client.search("water", session_key=OWNER)
+        client.find("water", Scope(archived=False))
+        client.remember("The pump is new.", shared=False)
+        client.message("user", "Hello", speaker="Mira")
+        client.tool("grep", "water")
+        client.end_session(tags=["pump"])
+        client.receipt(client.receipts()[0].id)
+    assert len(sent) == 11
+    for operation, fields in sent.items():
+        assert fields <= set(OPERATIONS_BY_NAME[operation].fields.split()), operation
+
+
 def test_client_health_says_whether_there_is_a_daemon(garden: Path) -> None:
     with at(garden) as client:
         spool.add(garden, "message", {"text": "x"})
@@ -297,7 +325,7 @@ def test_client_a_bad_daemon_is_an_error_that_says_what_to_do(garden: Path, beha
 def test_client_who_reads_does_not_wait_for_a_daemon_without_a_sign_of_life(
     garden: Path, behave: Behave, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tacit.client.client._PING_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("tacit.client.daemon._PING_TIMEOUT_S", 0.1)
     told: list[str] = []
     with at(garden, warn=told.append) as client:
         client.turn(QUESTION, seconds=LONG)
@@ -309,7 +337,7 @@ def test_client_who_reads_does_not_wait_for_a_daemon_without_a_sign_of_life(
             assert len(client.receipts()) == 2
             assert client._local_home is opened
     assert len(told) == 1
-    assert "no sign of life" in told[0]
+    assert "does not respond" in told[0]
     assert "tacit stop" in told[0]
 
 
@@ -346,7 +374,7 @@ def test_client_a_home_that_takes_long_to_open_is_open_for_the_next_turn(
 ) -> None:
     """Without a daemon the first turn opens the home, which may take longer than a turn may."""
     go, done = threading.Event(), threading.Event()
-    real = app.open_home
+    real = open_home
 
     def slowly(*arguments: Any, **named: Any) -> Memory:
         assert go.wait(GENEROUS)
@@ -354,7 +382,7 @@ def test_client_a_home_that_takes_long_to_open_is_open_for_the_next_turn(
         done.set()
         return memory
 
-    monkeypatch.setattr(app, "open_home", slowly)
+    monkeypatch.setattr(local, "open_home", slowly)
     with at(garden) as client:
         began = time.monotonic()
         compiled = client.turn(QUESTION, seconds=0.05)

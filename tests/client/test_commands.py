@@ -114,7 +114,7 @@ def test_commands_that_read_do_not_wait_for_a_daemon_that_was_stopped(garden: Pa
             done = tacit(*command, timeout=PATIENCE / 2)
             assert done.code == 0
             assert "PROCEDUREWORD" in done.stdout
-            assert done.stderr.count("no sign of life") == 1
+            assert done.stderr.count("does not respond") == 1
         daemon.popen.send_signal(signal.SIGCONT)
 
 

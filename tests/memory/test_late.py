@@ -133,7 +133,7 @@ def test_a_turn_that_the_client_gave_up_counts_as_nothing(
     with connect(garden) as client:
         client.inject("ok", seconds=60)  # the home is open now
         assert client._local_home is not None
-        memory = client._local_home.memory
+        memory = client._local_home._context.memory
         search = Search(memory, monkeypatch)
         assert client.inject(QUESTION, seconds=0.2).receipt.skipped == "deadline"
         search.go.set()
