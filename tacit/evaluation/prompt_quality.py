@@ -63,7 +63,7 @@ _LINE_SUFFIX = re.compile(r":\d+\Z")
 
 @dataclass(frozen=True, slots=True)
 class PromptScore:
-    """One question with one way and one budget. `recall` and `part` are None for unanswerable questions."""
+    """One question with one method and one budget. `recall` and `part` are None without an answer."""
 
     recall: float | None
     part: float | None
@@ -81,7 +81,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class BudgetStats:
-    """All questions with one way and one budget: shares and means; None without values."""
+    """All questions with one method and one budget: shares and means; None without values."""
 
     recall: float | None
     part: float | None
@@ -384,7 +384,7 @@ class EvalCompiler:
         self.scope = replace(memory.services.profiles.scope_of(SESSION_KEY), archived=False)
 
     def compile(self, message: str, budget: int) -> tuple[Compiled, float]:
-        """The compiled turn and its time in milliseconds. DEFAULT: as a turn that names no budget."""
+        """The compiled turn and its time in milliseconds. DEFAULT_BUDGET: as a turn that names no budget."""
         request = Request(message, SESSION_KEY, session_id="eval", budget=budget or None, trial=True)
         self._search_view.begin(message)
         began = time.perf_counter()

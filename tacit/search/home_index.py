@@ -139,7 +139,7 @@ class HomeIndex:
         self._parts.backend().quarantine(self.file)
 
     def catch_up(self, seconds: float) -> bool:
-        """Update the index for at most so long. Returns whether it is now complete."""
+        """Spend at most `seconds` on updating the index. Returns whether it is now complete."""
         deadline = time.monotonic() + seconds
         self.open()
         self.updated_inode = self.inode
@@ -163,7 +163,7 @@ class HomeIndex:
         tick: Callable[[int, int], None] = lambda done, total: None,
         paths: Collection[str] | None = None,
     ) -> UpdateReport:
-        """Index changed files; only `paths` are checked if a watcher knows that no others changed."""
+        """Index changed files. `paths`: a watcher knows that no others changed."""
         index = self.open()
         before, known = index.generation(), index.stamps()
         listed = self._files.list(known, paths)
@@ -223,8 +223,8 @@ _RIPGREP_TIMEOUT_S = 10.0
 
 
 class Warnings:
-    """What did not go as it should in one query or update. A separate object: parts that held their owner
-    would make a cycle, and a searcher that is dropped would keep its index open."""
+    """The warnings of one query or update. A separate object: if the parts of a searcher held the searcher
+    itself, that would be a cycle, and a searcher that is dropped would keep its index open."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -301,7 +301,7 @@ class IndexedFiles:
         return self._purged[1]
 
     def mark_checked(self) -> None:
-        """All files have been checked with the purged origins as they were last read."""
+        """Note that all files have been checked against the purged origins as they were last read."""
         self._last_check.purged = self._purged[0]
 
     def is_purged_anew(self) -> bool:

@@ -74,7 +74,7 @@ class SeparatedEchoes(NamedTuple):
 
 
 class _CandidateQuery(NamedTuple):
-    """What candidates are searched for with."""
+    """The terms, the vector and the scope with which candidates are searched, and how many."""
 
     terms: Sequence[str]
     vector: bytes | None
