@@ -61,7 +61,7 @@ def _read_alias(body: "Mapping[str, Any]", alias: str) -> str:
 
 def _qualify_sender(value: object, channel: object) -> str:
     """The sender with the channel in front, if the host names one: an id alone may belong to someone else on
-    another channel, and an id with another channel in front may be a name that somebody chose."""
+    another channel, and an id with another channel in front may be a name that a person chose."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):

@@ -26,6 +26,7 @@ from tacit.text import tokens
 _OPENAI_BASE = "https://api.openai.com/v1"
 _ANTHROPIC_BASE = "https://api.anthropic.com"
 _ANTHROPIC_VERSION = "2023-06-01"
+_REASONING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
 class ChatError(TacitError):
@@ -185,6 +186,11 @@ def _require_key(environ: Mapping[str, str], variable: str, model: str) -> str:
     if not key.strip():
         raise ChatError(f"{model!r} needs a key in the variable {variable}, which is not set. Set it.")
     return key
+
+
+def strip_reasoning(answer: str) -> str:
+    """The answer without the thoughts that some models write before it, also if they never end."""
+    return _REASONING.sub("", answer)
 
 
 def join_surrogates(text: str) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from tacit.circuit_breaker import CircuitBreaker
-from tacit.llm.chat import Chat, ChatAnswer, ChatError, NotAsked, join_surrogates
+from tacit.llm.chat import Chat, ChatAnswer, ChatError, NotAsked, join_surrogates, strip_reasoning
 
 Item: TypeAlias = Mapping[str, Any]
 Schema: TypeAlias = Mapping[str, Any]
@@ -28,7 +28,6 @@ MAX_TOKENS = 2048
 TIMEOUT_S = 300.0
 _MAX_CHARS = 1 << 20  # characters of an answer that are looked at
 _MAX_STARTS = 64  # where in a text a list may begin
-_THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 _FORM_PROMPT = """
@@ -100,7 +99,7 @@ def parse_items(text: str, schema: Schema) -> list[Item]:
     if len(text) > _MAX_CHARS:
         raise _InvalidAnswer(f"It has {len(text)} characters.")
     lists: list[list[Any]] = []
-    for candidate in _find_lists(_THOUGHT.sub("", text)):
+    for candidate in _find_lists(strip_reasoning(text)):
         if candidate not in lists:
             lists.append(candidate)
     if not lists:

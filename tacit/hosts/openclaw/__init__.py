@@ -1,5 +1,6 @@
 """OpenClaw as a host: where it is, how it is configured, what tacit adds to it and removes again.
 
-Pure: `settings`, `install_plan`, `uninstall_plan`, `bootstrap_files`, `cost_comparison`, `events`. Everything
-that runs the host's own command goes through `host_command`.
+`host` says what it offers to tacit, `events` translates its records, `commands/` are the commands. Pure are
+`settings`, `install_plan`, `bootstrap_files`, `soul`, `wisdom` and `compact_files`. Only `machine` runs the
+host's own program.
 """

@@ -24,7 +24,7 @@ from tacit.hosts.openclaw.wisdom_section import (
     render,
     soul_problems,
 )
-from tacit.llm.chat import Chat, ChatError
+from tacit.llm.chat import Chat, ChatError, strip_reasoning
 from tacit.markdown.sections import Section, find_sections, replace_section, split_sections
 from tacit.review.format import add_reviewer_notes
 from tacit.text import tokens
@@ -318,7 +318,7 @@ def _ask_model(
             ).text
         except ChatError as error:
             return "", f"{chat.name} gave no answer: {error}"
-        text = _THINKING.sub("", answer).strip().removeprefix("```markdown").strip("`\n ")
+        text = strip_reasoning(answer).strip().removeprefix("```markdown").strip("`\n ")
         fault = _find_fault(text, source, available)
         if not fault:
             frame = _assemble(heading, empty, entries, header)
@@ -327,7 +327,6 @@ def _ask_model(
     return "", f"What {chat.name} answered could not be used: {fault}"
 
 
-_THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _FACT = re.compile(r"\b\d[\w.:-]*|\b[\w-]+\.[a-z]{2,4}\b")
 
 
