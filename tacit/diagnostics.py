@@ -1,4 +1,4 @@
-"""A problem in a user's text or home, as a value to show instead of an exception."""
+"""Problems as values: to show to people instead of raising an exception."""
 
 from __future__ import annotations
 
@@ -25,3 +25,11 @@ class CheckResult:
     name: str
     found: str
     problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A problem that the turn worked around, or a step that was skipped."""
+
+    code: str  # deadline | index | vector | gate-error | identity-shortened | empty | heartbeat | …
+    text: str

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from tacit.context.model import Compiled, Notice, Quote, Receipt
+from tacit.context.model import Compiled, Quote, Receipt
 from tacit.context.receipt_codec import as_dict, decode_line
+from tacit.diagnostics import Notice
 from tacit.search.model import Found, Hit, Scope, Why
 from tacit.topics.model import Event
 

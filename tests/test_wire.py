@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.context.model import Compiled, Dropped, Notice, Quote, Receipt, Section
+from tacit.context.model import Compiled, Dropped, Quote, Receipt, Section
+from tacit.diagnostics import Notice
 from tacit.home.categories import CATEGORIES
 from tacit.operations.fields import read_scope
 from tacit.search.model import Found, Hit, Scope, Why

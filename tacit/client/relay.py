@@ -163,7 +163,7 @@ def _mirror_folder(body: "Mapping[str, Any]") -> str:
 
     key, agent = body.get("session_key", _DEFAULT_KEY), body.get("agent")
     if key == _DEFAULT_KEY and isinstance(agent, str) and agent:
-        key = f"agent:{agent}:main"  # as tacit.sessions.agents reads it
+        key = f"agent:{agent}:main"  # as tacit.sessions.keys reads it
     return sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple, TypeAlias
 
-from tacit.context.model import Dropped, Notice, Receipt, Section
+from tacit.context.model import Dropped, Receipt, Section
+from tacit.diagnostics import Notice
 from tacit.errors import StoreError, UsageError
 from tacit.home import listing
 from tacit.home.files import Tree

@@ -24,8 +24,9 @@ from math import inf, log
 
 from tacit.config import ContextCompilerSettings
 from tacit.context.history_window import HistoryWindow, fill_window
-from tacit.context.model import TOKENS_PER_KB, Block, Dropped, Notice, Slot, drop_block
+from tacit.context.model import TOKENS_PER_KB, Block, Dropped, Slot, drop_block
 from tacit.context.shorten import ShortenedText, excerpt_around, shorten, shorten_middle
+from tacit.diagnostics import Notice
 from tacit.privacy.delimiters import to_one_line, wrap_fenced
 from tacit.search.weights import COST_PENALTY, NEAR_BEST_MARGIN
 from tacit.text import tokens

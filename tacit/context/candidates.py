@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from tacit.config import ContextCompilerSettings
 from tacit.context.injection_log import InjectionLog
 from tacit.context.loaded_files import FileLoader, LoadedBlock, block_label, identity_files
-from tacit.context.model import Block, Dropped, Notice
+from tacit.context.model import Block, Dropped
 from tacit.context.request import sanitize
 from tacit.context.situation import Situation
 from tacit.context.stage import StepResult
+from tacit.diagnostics import Notice
 from tacit.topics.model import Activation, Stimulus, Topic, TopicDecision
 from tacit.topics.pipeline import Moment, WatcherPipeline, WatchResult
 from tacit.transcripts.attribution import Utterance

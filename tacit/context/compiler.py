@@ -41,7 +41,7 @@ from tacit.context.delivery.files import clear_context_file
 from tacit.context.flush import flush_turns
 from tacit.context.home_view import HomeView
 from tacit.context.loaded_files import FileLoader
-from tacit.context.model import Compiled, Notice, Quote
+from tacit.context.model import Compiled, Quote
 from tacit.context.receipt_builder import build_receipt, discard_late, quote_chunks
 from tacit.context.rendering import EMPTY_PROMPT, SYSTEM_TEXT, Prompt, assemble_prompt, fall_back_to_message
 from tacit.context.repeat import NO_REPEAT, Repeat, cache_answer, find_repeat, write_copies
@@ -50,6 +50,7 @@ from tacit.context.retrieval import Retrieval, retrieve
 from tacit.context.situation import Situation, assess, identify_session
 from tacit.context.stage import StageRunner, StepResult
 from tacit.context.state import CompilerState
+from tacit.diagnostics import Notice
 
 _MODEL_GATE_TIME_SHARE = 0.5  # of the time left: a slow gate must leave time for the search
 

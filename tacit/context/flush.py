@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tacit.context.home_view import HomeView
-from tacit.context.model import Notice
 from tacit.context.request import sanitize
 from tacit.context.situation import Situation
 from tacit.context.stage import StepResult
 from tacit.context.state import CompilerState
+from tacit.diagnostics import Notice
 from tacit.learn import window_proposals
 from tacit.learn.window_proposals import extract
 from tacit.transcripts.attribution import Utterance

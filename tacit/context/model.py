@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
+from tacit.diagnostics import Notice
+
 Slot: TypeAlias = Literal[
     "system", "identity", "memory", "journal", "projects", "topics", "subscriptions", "knowledge", "history",
     "message",
@@ -73,14 +75,6 @@ class Dropped:
 
 def drop_block(block: Block, code: str, reason: str, tokens: int | None = None) -> Dropped:
     return Dropped(block.label, block.slot, block.source, code, reason, tokens, block.score, block.channels)
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """A problem that the turn worked around, or a step that was skipped."""
-
-    code: str  # deadline | index | vector | gate-error | identity-shortened | empty | heartbeat | …
-    text: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ from dataclasses import replace
 
 from tacit.config import ContextCompilerSettings
 from tacit.context.budget import FittedPrompt, compute_slot_limits, count_tokens
-from tacit.context.model import SLOTS, Compiled, Notice, Quote, Receipt, Section, Slot
+from tacit.context.model import SLOTS, Compiled, Quote, Receipt, Section, Slot
 from tacit.context.receipts import new_id
 from tacit.context.rendering import Prompt
 from tacit.context.request import preview, text_digest
 from tacit.context.situation import Situation
 from tacit.context.stage import StageRunner
+from tacit.diagnostics import Notice
 
 # The order of the keys in a receipt is part of its format.
 _TIMED_STEPS = (

@@ -15,7 +15,8 @@ from itertools import islice
 from operator import index
 from typing import Any, NamedTuple
 
-from tacit.context.model import Dropped, Notice, Receipt, Section
+from tacit.context.model import Dropped, Receipt, Section
+from tacit.diagnostics import Notice
 
 _MAX_LINE_BYTES = 256_000
 _MAX_MESSAGE_CHARS = 120  # characters

@@ -25,9 +25,10 @@ from tacit.context.budget import (
     fit_to_budget,
     source_heading,
 )
-from tacit.context.model import SLOTS, Block, Dropped, Notice, Slot
+from tacit.context.model import SLOTS, Block, Dropped, Slot
 from tacit.context.shorten import shorten_middle
 from tacit.context.situation import Situation
+from tacit.diagnostics import Notice
 from tacit.privacy.delimiters import (
     choose_delimiter,
     escape_turns,

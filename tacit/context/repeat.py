@@ -8,9 +8,10 @@ from hashlib import sha256
 
 from tacit.context.delivery.modes import TurnCopy, write_delivery_files
 from tacit.context.home_view import HomeView
-from tacit.context.model import Compiled, Notice, Quote
+from tacit.context.model import Compiled, Quote
 from tacit.context.situation import Situation
 from tacit.context.state import CachedAnswer, CompilerState
+from tacit.diagnostics import Notice
 
 _RETRYABLE_SKIPS = ("search", "deadline")  # a host that asks again may get a better answer
 

@@ -8,11 +8,11 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, Literal
 
-from tacit.context.model import Compiled, Notice, Receipt
+from tacit.context.model import Compiled, Receipt
+from tacit.diagnostics import Notice
 from tacit.privacy.redaction import clean
 from tacit.privacy.strip_injected import remove_injected
-from tacit.sessions.agents import agent_name, resolve_key
-from tacit.sessions.keys import MAIN_SESSION_KEY
+from tacit.sessions.keys import MAIN_SESSION_KEY, agent_name, resolve_key
 from tacit.sessions.policy import sender_name
 from tacit.topics.model import Event
 

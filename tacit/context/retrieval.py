@@ -10,13 +10,14 @@ from functools import partial
 from tacit.config import ContextCompilerSettings
 from tacit.context.home_view import HomeView
 from tacit.context.loaded_files import PROJECTS_FILE
-from tacit.context.model import Block, Notice
+from tacit.context.model import Block
 from tacit.context.ranking import MAX_HITS_WITH_NEIGHBOURS, RankedBlocks, RankingRules, rank
 from tacit.context.repeat import Repeat
 from tacit.context.request import text_digest
 from tacit.context.situation import Situation
 from tacit.context.stage import StageRunner, StepResult
 from tacit.context.state import CompilerState, SearchKey
+from tacit.diagnostics import Notice
 from tacit.search.model import Found, Hit
 from tacit.topics.model import Activation
 

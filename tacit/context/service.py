@@ -17,9 +17,10 @@ from tacit.context.compiler import ContextCompiler
 from tacit.context.delivery.files import clear_context_file
 from tacit.context.file_usage import ConversationText, split_conversation
 from tacit.context.home_view import CommitSnapshot, LiveHome
-from tacit.context.model import Compiled, Notice, Receipt
+from tacit.context.model import Compiled, Receipt
 from tacit.context.request import Request, empty_result, normalize_request, sanitize
 from tacit.context.state import CompilerState
+from tacit.diagnostics import Notice
 from tacit.errors import TacitError, UsageError
 from tacit.git.history import History
 from tacit.git.repository import Git

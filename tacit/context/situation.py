@@ -11,15 +11,15 @@ from tacit.context.history_window import normalize_history
 from tacit.context.home_view import HomeView
 from tacit.context.injection_log import NEUTRAL_SKIPS, LastTurn
 from tacit.context.loaded_files import Listener
-from tacit.context.model import Notice
 from tacit.context.request import Request, sanitize
 from tacit.context.stage import StageRunner, StepResult
 from tacit.context.state import CompilerState
+from tacit.diagnostics import Notice
 from tacit.home.categories import CATEGORIES
 from tacit.privacy.redaction import is_left_open
 from tacit.search.model import Scope
 from tacit.search.query_filter import FilterResult, filter_query, is_own_tool
-from tacit.sessions.agents import find_excluded_agent
+from tacit.sessions.keys import find_excluded_agent
 from tacit.sessions.policy import SessionProfile
 from tacit.transcripts.attribution import Utterance
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from tacit.context.model import Dropped, Notice
+from tacit.context.model import Dropped
 from tacit.deadline import IS_ANSWERED
+from tacit.diagnostics import Notice
 from tacit.errors import TacitError
 
 _T = TypeVar("_T")

@@ -26,9 +26,10 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 from tacit.app import create_memory, gate_factory, search_parts
 from tacit.context.compiler import ContextCompiler
 from tacit.context.home_view import LiveHome
-from tacit.context.model import Compiled, Notice, Section
+from tacit.context.model import Compiled, Section
 from tacit.context.request import Request
 from tacit.context.state import CompilerState
+from tacit.diagnostics import Notice
 from tacit.evaluation.homes import copy_home, sample_home, temporary_folder, temporary_home
 from tacit.evaluation.questions import EvalQuestion, EvidencePlace, QuestionSet
 from tacit.evaluation.search_quality import ProgressCallback, percentile

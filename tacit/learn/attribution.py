@@ -23,8 +23,14 @@ from tacit.home.layout import Home
 from tacit.learn.taint import GivenTexts, attribute_turns, drop_echoes
 from tacit.markdown import comment, notes
 from tacit.markdown.comment import Trust
-from tacit.sessions.agents import find_excluded_agent, is_own_work, named_agents
-from tacit.sessions.keys import fold_case, is_owner_on, parse_sender
+from tacit.sessions.keys import (
+    find_excluded_agent,
+    fold_case,
+    is_own_work,
+    is_owner_on,
+    named_agents,
+    parse_sender,
+)
 from tacit.sessions.policy import SessionProfile
 from tacit.sessions.profiles import SessionProfiles
 from tacit.transcripts import writer

@@ -15,8 +15,7 @@ from tacit.home.categories import CATEGORIES
 from tacit.hosts.fields import TEXT_FIELDS, NotUnderstood, find_text, normalize_fields
 from tacit.privacy.audience import AUDIENCES
 from tacit.search.model import EVERYTHING, Scope
-from tacit.sessions.agents import resolve_key
-from tacit.sessions.keys import MAIN_SESSION_KEY
+from tacit.sessions.keys import MAIN_SESSION_KEY, resolve_key
 from tacit.sessions.policy import sender_name
 from tacit.topics.model import Event
 

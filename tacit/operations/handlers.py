@@ -44,8 +44,9 @@ from tacit.operations.fields import (
 from tacit.privacy.audience import AUDIENCES
 from tacit.search.file_reader import MAX_LINES
 from tacit.search.model import EVERYTHING
+from tacit.sessions.live_sessions import SessionRef
 from tacit.sessions.policy import SessionProfile
-from tacit.sessions.registry import SessionRef, SessionRegistry
+from tacit.sessions.registry import SessionRegistry
 from tacit.topics.schedules import find_due_topics, take_due_topics, to_json
 from tacit.transcripts import spool
 from tacit.wire import Json, compiled_form, found_form, notice_form

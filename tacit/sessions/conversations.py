@@ -15,8 +15,7 @@ from tacit.git.committer import CommitOutcome
 from tacit.git.note_committer import record_touched
 from tacit.home.layout import Home
 from tacit.privacy.redaction import clean
-from tacit.sessions.agents import find_excluded_agent, is_own_work, named_agents, resolve_key
-from tacit.sessions.keys import MAIN_SESSION_KEY
+from tacit.sessions.keys import MAIN_SESSION_KEY, find_excluded_agent, is_own_work, named_agents, resolve_key
 from tacit.transcripts import format as form
 from tacit.transcripts import writer
 from tacit.transcripts.capture import Session, fix_offset, require_valid_time

@@ -55,6 +55,8 @@ _NAME_PATTERN = re.compile(r"[^\W_][\w.-]{0,63}")
 _CHANNEL_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+@-]{0,63}")
 _UNSAFE_PATTERN = re.compile(r"[<>\\]|(?:^|[:/])\.\.?(?:[:/]|$)")
 
+WORKER = "tacit-worker"  # the word after the agent, in keys of sessions that tacit itself starts
+_UNREADABLE_AGENT = "?"  # no agent has this name
 _RESERVED_ACCOUNT_WORDS = HOST_WORDS - {"main"}
 
 
@@ -142,6 +144,45 @@ def fold_case(text: str) -> str:
     """Fold case, which hosts do not keep. Only ASCII: beyond it, some letters fold into others (the Kelvin
     sign into k)."""
     return text.lower() if text.isascii() else text
+
+
+def agent_name(value: object) -> str:
+    """The agent that a host names separately, as text; empty: none. A value that is neither text nor a number
+    becomes an unknown agent."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else _UNREADABLE_AGENT
+
+
+def resolve_key(session_key: object, agent: object = None) -> str:
+    """The key that a host means: if it names another agent with the default key, that is the agent's main
+    session. A key that is no text becomes empty."""
+    key = session_key if isinstance(session_key, str) else ""
+    name = agent_name(agent)
+    return f"agent:{name}:main" if key == MAIN_SESSION_KEY and is_agent_name(name) else key
+
+
+def named_agents(session_key: object, agent: object = None) -> tuple[str, ...]:
+    """The agents that a host names: one, or two if the key and the separate name disagree."""
+    key = resolve_key(session_key, agent)
+    in_key, beside = classify(key).agent, agent_name(agent)
+    if not beside or fold_case(beside) == fold_case(in_key):
+        return (in_key,)
+    return (in_key, beside) if key.startswith("agent:") else (beside,)
+
+
+def find_excluded_agent(agents: Sequence[str], excluded: Collection[str]) -> str:
+    """The first of a session's agents that the config excludes; empty: none. Case is ignored, since hosts
+    fold it."""
+    names = frozenset(map(fold_case, excluded))
+    return next((agent for agent in agents if fold_case(agent) in names), "")
+
+
+def is_own_work(session_key: object) -> bool:
+    """Whether tacit itself started the session, to have a model read something: `agent:<a>:tacit-worker…`. It
+    is neither captured nor learned from, or memory would feed on itself."""
+    parts = session_key.split(":") if isinstance(session_key, str) else []
+    return WORKER in (parts[0:1] if parts[:1] != ["agent"] else parts[2:3])
 
 
 class _ConfiguredNames:

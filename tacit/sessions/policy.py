@@ -14,11 +14,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from tacit.config import Config, Override, SessionRule
-from tacit.context.model import Notice
+from tacit.diagnostics import Notice
 from tacit.privacy.audience import AUDIENCES
 from tacit.search.model import Scope
-from tacit.sessions.agents import named_agents, resolve_key
-from tacit.sessions.keys import SessionKind, classify, fold_case, is_owner_on, search_scope
+from tacit.sessions.keys import (
+    SessionKind,
+    classify,
+    fold_case,
+    is_owner_on,
+    named_agents,
+    resolve_key,
+    search_scope,
+)
 
 _OWNER_TYPES = ("main_session", "orchestration", "private_dm", "heartbeat_cron")  # session types of the owner
 _HEARTBEAT_FILE = "HEARTBEAT.md"

@@ -39,14 +39,14 @@ class CheckedTranscript:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RecordedHash:
     """What a commit records of a transcript: the hash in its trailer, or the blob it added."""
 
     hash: str
     commit: str
 
 
-def read_recorded_hashes(git: Git) -> tuple[dict[str, Kept], list[str]]:
+def read_recorded_hashes(git: Git) -> tuple[dict[str, RecordedHash], list[str]]:
     """Path to hash from the trailers of all commits, and the commits without any. The first entry of a path
     counts, so that a forged later one is detected."""
     if git.head() is None:
@@ -55,7 +55,7 @@ def read_recorded_hashes(git: Git) -> tuple[dict[str, Kept], list[str]]:
         ("%H", *(f"%(trailers:key={key},valueonly,separator=%x01)" for key in _TRAILERS))
     )
     out = git.run("log", "--topo-order", "--reverse", f"--format={log_format}", timeout=600)
-    by_path: dict[str, list[Kept]] = {}
+    by_path: dict[str, list[RecordedHash]] = {}
     without_trailer = []
     for line in out.decode("utf-8", "surrogateescape").split("\n")[:-1]:
         commit, paths, hashes = line.split("\0")
@@ -63,11 +63,11 @@ def read_recorded_hashes(git: Git) -> tuple[dict[str, Kept], list[str]]:
             without_trailer.append(commit)
         for path, value in zip(paths.split("\x01"), hashes.split("\x01"), strict=False):
             if path and value:
-                by_path.setdefault(path, []).append(Kept(value.strip(), commit))
+                by_path.setdefault(path, []).append(RecordedHash(value.strip(), commit))
     return {path: _choose_oldest(git, records) for path, records in by_path.items()}, without_trailer
 
 
-def _choose_oldest(git: Git, records: list[Kept]) -> Kept:
+def _choose_oldest(git: Git, records: list[RecordedHash]) -> RecordedHash:
     """The oldest by descent, since anybody can write any date. Of entries that do not descend from one
     another, one on the main line counts before one that a merge brought in."""
     if len({record.hash for record in records}) == 1:
@@ -78,7 +78,7 @@ def _choose_oldest(git: Git, records: list[Kept]) -> Kept:
     return [*others, candidates[0]][0]
 
 
-def find_added_blobs(git: Git, commits: list[str]) -> dict[str, Kept]:
+def find_added_blobs(git: Git, commits: list[str]) -> dict[str, RecordedHash]:
     """Path to the blob that the first of these commits gave it."""
     if not commits:
         return {}
@@ -95,20 +95,20 @@ def find_added_blobs(git: Git, commits: list[str]) -> dict[str, Kept]:
     )
     stdin = "".join(f"{commit}\n" for commit in commits).encode()
     out = git.run(*arguments, "-z", "--", CONVERSATIONS, stdin=stdin, timeout=600)
-    blobs: dict[str, Kept] = {}
+    blobs: dict[str, RecordedHash] = {}
     commit, parts = "", iter(out.split(b"\0"))
     for part in parts:
         header = part.lstrip(b"\n")
         if header.startswith(b":"):
             path = os.fsdecode(next(parts))
             if path.endswith(".md"):
-                blobs.setdefault(path, Kept(header.split()[3].decode(), commit))
+                blobs.setdefault(path, RecordedHash(header.split()[3].decode(), commit))
         elif header:
             commit = header.split()[0].decode()
     return blobs
 
 
-def _find_unlisted(git: Git, unknown: set[str]) -> dict[str, Kept]:
+def _find_unlisted(git: Git, unknown: set[str]) -> dict[str, RecordedHash]:
     """Transcripts in HEAD that a commit with a trailer added without naming them."""
     if not unknown or git.head() is None or not unknown & git.tree("HEAD", CONVERSATIONS).keys():
         return {}
@@ -140,7 +140,9 @@ def verify(home: Home, git: Git, tick: Callable[[int, int], None]) -> list[Check
     ]
 
 
-def _check_sparse(home: Home, git: Git, absent: dict[str, Kept]) -> Iterator[tuple[str, CheckedTranscript]]:
+def _check_sparse(
+    home: Home, git: Git, absent: dict[str, RecordedHash]
+) -> Iterator[tuple[str, CheckedTranscript]]:
     """For files that are in git and not on this disk: whether git still has the finalized bytes."""
     sparse = list_not_checked_out(git) & absent.keys() if absent and git.head() else set()
     blobs = git.tree("HEAD", CONVERSATIONS) if sparse else {}
@@ -159,7 +161,7 @@ def _check_sparse(home: Home, git: Git, absent: dict[str, Kept]) -> Iterator[tup
             )
 
 
-def _restore_names(records: dict[str, Kept], paths: list[str]) -> dict[str, Kept]:
+def _restore_names(records: dict[str, RecordedHash], paths: list[str]) -> dict[str, RecordedHash]:
     """Older commits have ? in place of bytes of a name that are not UTF-8: restore the real names."""
     restored = dict(records)
     for path in paths:
@@ -169,12 +171,12 @@ def _restore_names(records: dict[str, Kept], paths: list[str]) -> dict[str, Kept
     return restored
 
 
-def _report_missing(home: Home, path: str, recorded: Kept) -> CheckedTranscript:
+def _report_missing(home: Home, path: str, recorded: RecordedHash) -> CheckedTranscript:
     todo = f"It was committed; restore it with: {_git_command(home, 'checkout', path, recorded)}"
     return CheckedTranscript(path, "missing", todo)
 
 
-def _git_command(home: Home, command: str, path: str, recorded: Kept) -> str:
+def _git_command(home: Home, command: str, path: str, recorded: RecordedHash) -> str:
     """A shell command that works from any folder, also after the change was committed."""
     return f"git -C {shlex.quote(str(home.root))} {command} {recorded.commit[:12]} -- {shlex.quote(path)}"
 
@@ -190,7 +192,7 @@ def _compute_digests(root: str, paths: list[str], tick: Callable[[int, int], Non
 
 
 def _check_transcript(
-    home: Home, git: Git, path: str, recorded: Kept | None, first: Kept | None
+    home: Home, git: Git, path: str, recorded: RecordedHash | None, first: RecordedHash | None
 ) -> CheckedTranscript:
     try:
         data = (home.root / path).read_bytes()
@@ -211,7 +213,9 @@ def _check_transcript(
     return CheckedTranscript(path, "not committed yet" if transcript.sealed else "open")
 
 
-def _check_first_commit(home: Home, git: Git, path: str, data: bytes, first: Kept) -> CheckedTranscript:
+def _check_first_commit(
+    home: Home, git: Git, path: str, data: bytes, first: RecordedHash
+) -> CheckedTranscript:
     if blob_name(data, "sha256" if len(first.hash) == 64 else "sha1") != first.hash:
         if name := find_blocking_filters(git, [path]).get(path):
             message = f"git keeps it through the filter {name}, which tacit does not run."

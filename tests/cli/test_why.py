@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from tacit.cli.dispatch import dispatch
 from tacit.cli.render.receipt import render_receipt, render_receipt_list
 from tacit.context import receipts
-from tacit.context.model import Dropped, Notice, Receipt, Section, Slot
+from tacit.context.model import Dropped, Receipt, Section, Slot
 from tacit.context.receipt_codec import decode_line
+from tacit.diagnostics import Notice
 from tacit.home.layout import Home
 from tacit.terminal.lines import count_cells
 from tests.conftest import Ran, Tacit, on_a_terminal

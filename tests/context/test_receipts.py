@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from tacit.context import receipts
 from tacit.context.injection_log import InjectionLog
-from tacit.context.model import SLOTS, Dropped, Notice, Receipt, Section
+from tacit.context.model import SLOTS, Dropped, Receipt, Section
 from tacit.context.receipt_codec import as_dict, decode_line, encode_line
 from tacit.context.receipts import append, find_by_id, last, new_id, read_receipts, recent
+from tacit.diagnostics import Notice
 from tacit.errors import UsageError
 from tacit.home.layout import Home
 

@@ -11,7 +11,8 @@ from tacit.home.layout import CONFIG
 from tacit.markdown import comment
 from tacit.markdown.comment import Trust
 from tacit.memory import Memory
-from tacit.sessions.registry import SessionRef, SessionRegistry
+from tacit.sessions.live_sessions import SessionRef
+from tacit.sessions.registry import SessionRegistry
 from tacit.transcripts import purged as purging
 from tests.memory.homes import CRON, GROUP, NOW, OWNER, OWNER_DM, STRANGER, SUBAGENT, UNKNOWN, opened, write
 

@@ -17,7 +17,8 @@ from tacit.config import Config, parse
 from tacit.context.delivery.daily_section import session_hash, session_marker
 from tacit.context.delivery.files import context_file_path
 from tacit.context.delivery.modes import TurnCopy, write_delivery_files
-from tacit.context.model import Notice, Quote
+from tacit.context.model import Quote
+from tacit.diagnostics import Notice
 from tacit.errors import ConfigError
 from tacit.home import files
 from tacit.home.layout import Home

@@ -21,7 +21,9 @@ import tacit as product
 from tacit.errors import Busy, DiskError, HomeError, UsageError
 from tacit.home.files import digest
 from tacit.home.layout import Home
-from tacit.sessions.registry import Kept, SessionRef, SessionRegistry, SessionServices, _FairLock
+from tacit.sessions.live_sessions import FairLock, SessionRef, SessionServices
+from tacit.sessions.registry import SessionRegistry
+from tacit.sessions.stored_events import CaptureResult
 from tacit.transcripts import spool, writer
 from tacit.transcripts.event_ids import EventIds, NotedEvent
 from tacit.transcripts.model import Message
@@ -65,10 +67,10 @@ def begun(home: Path, clock: Clock, most_open: int = 64) -> SessionRegistry:
 
 def crash(live: SessionRegistry) -> None:
     """What the kernel does when a process dies."""
-    for held in live._by_id.values():
+    for held in live._table.by_id.values():
         if held.session is not None and held.session._writer is not None:
             held.session._writer.close()
-    live._ids.close()
+    live._events.ids.close()
 
 
 def services_of(live: SessionRegistry) -> SessionServices:
@@ -209,7 +211,7 @@ def test_an_agent_whose_conversations_are_not_kept_leaves_nothing(home: Path, cl
         SessionRef(agent="secret"),
         SessionRef("agent:secret:main", "s1"),
     ):
-        assert live.message(about, "user", "psst", record="r1") == Kept("", 0, None)
+        assert live.message(about, "user", "psst", record="r1") == CaptureResult("", 0, None)
         assert live.end(about) is None
     assert (said(home), records(home)) == ([], [])
 
@@ -474,7 +476,7 @@ def test_a_crash_after_the_record_is_written_makes_its_id_known(
 
 
 def test_two_threads_that_send_the_same_record_keep_it_once(home: Path, talking: SessionRegistry) -> None:
-    kept: list[Kept] = []
+    kept: list[CaptureResult] = []
     threads = [
         threading.Thread(target=lambda: kept.append(talking.message(MAIN, "user", "hello", record="r1")))
         for _ in range(8)
@@ -495,7 +497,8 @@ DRAIN = """
 import itertools, sys, threading
 from tacit.app import open_home
 from tacit.operations.handlers import HANDLERS, OperationContext
-from tacit.sessions.registry import SessionRegistry, SessionServices
+from tacit.sessions.live_sessions import SessionServices
+from tacit.sessions.registry import SessionRegistry
 from tacit.transcripts import spool
 
 memory = open_home(sys.argv[1])
@@ -542,7 +545,7 @@ def test_a_hundred_spooled_records_are_kept_once_however_often_the_drainer_is_ki
 
 
 def test_a_line_is_entered_in_the_order_of_asking() -> None:
-    line, order = _FairLock(), []
+    line, order = FairLock(), []
 
     def wait(number: int) -> None:
         with line:
@@ -576,7 +579,7 @@ def test_many_sessions_at_once_lose_nothing_and_keep_their_order(home: Path, clo
             )
 
     together([threading.Thread(target=talk, args=(str(name),)) for name in range(8)])
-    assert len(live._open) <= 3 + 8
+    assert len(live._table.with_file) <= 3 + 8
     live.close()
     files = list((home / "raw/conversations").rglob("*.md"))
     kept = sorted(texts(home, str(file.relative_to(home))) for file in files)
@@ -610,7 +613,7 @@ def test_only_so_many_files_are_open_at_once(home: Path, clock: Clock) -> None:
     live = begun(home, clock, most_open=4)
     for number in range(20):
         live.message(SessionRef(session_id=f"s{number}"), "user", "hello")
-    assert len(live._open) == 4
+    assert len(live._table.with_file) == 4
     assert live.message(SessionRef(session_id="s0"), "user", "again").number == 2
     live.close()
 
@@ -640,7 +643,7 @@ def test_a_session_that_somebody_else_writes_to_is_busy_and_then_not(
         live.message(HOST, "user", "two", record="r1")
     monkeypatch.undo()
     theirs.detach()
-    assert live.message(HOST, "user", "two", record="r1") == Kept("host-1", 2, theirs.path)
+    assert live.message(HOST, "user", "two", record="r1") == CaptureResult("host-1", 2, theirs.path)
     live.close()
 
 
@@ -874,7 +877,7 @@ def test_a_full_disk_is_said_and_the_second_try_keeps_it_once(
         for about, record in ((HOST, "r1"), (MAIN, "r2"), (HOST, "")):
             with pytest.raises(DiskError):
                 talking.message(about, "user", "two", record=record)
-    assert talking.message(HOST, "user", "two", record="r1") == Kept(
+    assert talking.message(HOST, "user", "two", record="r1") == CaptureResult(
         "host-1", 2, talking.message(HOST, "user", "3").path
     )
 

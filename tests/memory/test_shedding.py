@@ -12,7 +12,8 @@ import pytest
 from tacit.context import receipts
 from tacit.home.layout import Home
 from tacit.memory import Memory
-from tacit.sessions.registry import SessionRef, SessionRegistry
+from tacit.sessions.live_sessions import SessionRef
+from tacit.sessions.registry import SessionRegistry
 from tests.memory.homes import NOW, OWNER, OWNER_DM, OWNERS, opened, settle
 
 AFTER = "inject: {deadline_ms: 60000, shed_after_turns: 2}\n"

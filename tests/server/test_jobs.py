@@ -26,7 +26,8 @@ from tacit.search.searcher import Searcher
 from tacit.server.jobs import BackgroundJob, JobRunner, JobState
 from tacit.server.log import Log
 from tacit.server.metrics import Metrics
-from tacit.sessions.registry import SessionRef, SessionRegistry
+from tacit.sessions.live_sessions import SessionRef
+from tacit.sessions.registry import SessionRegistry
 from tacit.transcripts import spool
 from tests.conftest import GitLog, eventually
 from tests.memory.homes import opened, write

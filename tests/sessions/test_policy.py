@@ -10,7 +10,7 @@ from tacit.config import Config, parse
 from tacit.config.schema import SESSION_TYPES
 from tacit.privacy.audience import AUDIENCES
 from tacit.search.model import Scope
-from tacit.sessions.agents import find_excluded_agent, named_agents
+from tacit.sessions.keys import find_excluded_agent, named_agents
 from tacit.sessions.policy import SessionProfile, resolve_profile, sender_name
 
 MAIN = "agent:main:main"

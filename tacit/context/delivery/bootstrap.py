@@ -37,8 +37,9 @@ from tacit.config import Config
 from tacit.context import receipts
 from tacit.context.file_usage import ConversationText, LastUse, find_unused_files
 from tacit.context.loaded_files import IDENTITY_FOLDER, Listener, block_label
-from tacit.context.model import Dropped, Notice, Receipt, Section
+from tacit.context.model import Dropped, Receipt, Section
 from tacit.context.ranking import short_digest
+from tacit.diagnostics import Notice
 from tacit.errors import TacitError, UnsafePath
 from tacit.git.conflicts import NoteTree, find_conflict
 from tacit.home.layout import Home
@@ -47,7 +48,7 @@ from tacit.markdown.strip import is_text, strip_note
 from tacit.privacy.audience import Audience, has_audience, read_agents
 from tacit.privacy.redaction import clean
 from tacit.search.documents import audience_of
-from tacit.sessions.agents import find_excluded_agent
+from tacit.sessions.keys import find_excluded_agent
 from tacit.sessions.policy import SessionProfile
 from tacit.text import tokens
 

@@ -18,7 +18,8 @@ from pathlib import Path
 from tacit.config import Config
 from tacit.context.delivery import context_file, daily_section
 from tacit.context.delivery.files import append_daily_section, clear_context_file, write_context_file
-from tacit.context.model import Notice, Quote
+from tacit.context.model import Quote
+from tacit.diagnostics import Notice
 from tacit.home.layout import Home
 from tacit.privacy.redaction import clean
 from tacit.sessions.policy import SessionProfile
