@@ -118,13 +118,13 @@ def _convert_scalar(
 
 def read_entries(table: MappingNode, section: str, where: str) -> Iterator[tuple[str, int, Node]]:
     """The entries of a group: full name, line, value. Names are unique."""
-    seen: dict[str, int] = {}
+    lines_by_name: dict[str, int] = {}
     for name_node, value in table.entries:
         name = section + _read_name(name_node, where)
-        if name in seen:
-            message = f"the key {quote_text(name)} is there twice, first on line {seen[name]}."
+        if name in lines_by_name:
+            message = f"the key {quote_text(name)} is there twice, first on line {lines_by_name[name]}."
             raise ConfigError(where, name_node.line, message, "Keep one.")
-        seen[name] = name_node.line
+        lines_by_name[name] = name_node.line
         yield name, name_node.line, value
 
 

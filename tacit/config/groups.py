@@ -21,9 +21,9 @@ _SETTINGS = tuple(name for name in OVERRIDE_KEYS if name not in CONDITIONS)
 _UNSAFE_CHARS = re.compile(r"[^\w.-]+")
 
 
-def rule_name(at: int) -> str:
+def rule_name(index: int) -> str:
     """The key for the line of a rule; for a setting in it, `.files` or so is appended."""
-    return f"sessions.rules[{at}]"
+    return f"sessions.rules[{index}]"
 
 
 def convert_rules(

@@ -133,11 +133,11 @@ def no_text_error(place: str, model: str) -> ChatError:
     )
 
 
-def make_answer(asked: ChatRequest, text: str, tokens_in: object, tokens_out: object) -> ChatAnswer:
+def make_answer(request: ChatRequest, text: str, tokens_in: object, tokens_out: object) -> ChatAnswer:
     """The answer with the server's own counts if it gives them; some servers report only zeros."""
     return ChatAnswer(
         text,
-        tokens_in if _is_count(tokens_in) else tokens.count(asked.system) + tokens.count(asked.user),
+        tokens_in if _is_count(tokens_in) else tokens.count(request.system) + tokens.count(request.user),
         tokens_out if _is_count(tokens_out) else tokens.count(text),
     )
 
@@ -209,12 +209,12 @@ def _openai_payload(request: ChatRequest) -> object:
     }
 
 
-def make_limits(provider: str, asked: ChatRequest) -> dict[str, int]:
+def make_limits(provider: str, request: ChatRequest) -> dict[str, int]:
     """The token limit and temperature. OpenAI's reasoning models refuse a temperature and the old name of the
     limit; most other servers know only that name."""
-    if provider == "openai" and _REASONING_MODELS.match(asked.model):
-        return {"max_completion_tokens": asked.max_tokens}
-    return {"max_tokens": asked.max_tokens, "temperature": 0}
+    if provider == "openai" and _REASONING_MODELS.match(request.model):
+        return {"max_completion_tokens": request.max_tokens}
+    return {"max_tokens": request.max_tokens, "temperature": 0}
 
 
 _REASONING_MODELS = re.compile(r"o\d|gpt-[5-9]")

@@ -121,10 +121,13 @@ class EstimateItem(NamedTuple):
 
 
 def estimate_items(
-    rates: Rates, models: Mapping[str, str], prices: Mapping[str, Price | None], seen: Sequence[Call] = ()
+    rates: Rates,
+    models: Mapping[str, str],
+    prices: Mapping[str, Price | None],
+    ledger_calls: Sequence[Call] = (),
 ) -> list[EstimateItem]:
-    """`models`: the model of each task. `prices`: the price of each model. `seen`: calls from the ledger."""
-    average = _averages(seen)
+    """`models`: the model of each task. `prices`: the price of each model."""
+    average = _averages(ledger_calls)
     return [
         EstimateItem(
             name,

@@ -28,7 +28,7 @@ Mode = Literal["record", "replay", "both"]
 _OPEN_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Asked(NamedTuple):
+class RecordedQuestion(NamedTuple):
     model: str
     task: str
     system: str
@@ -44,17 +44,17 @@ class Recording:
         self._lock = Lock()
         self._answers = {} if mode == "record" else dict(read_recordings(path))
 
-    def get(self, asked: Asked) -> ChatAnswer | None:
+    def get(self, question: RecordedQuestion) -> ChatAnswer | None:
         with self._lock:
-            return self._answers.get(asked)
+            return self._answers.get(question)
 
-    def put(self, asked: Asked, answer: ChatAnswer) -> ChatAnswer:
+    def put(self, question: RecordedQuestion, answer: ChatAnswer) -> ChatAnswer:
         """Record the answer and return the one that counts: another thread may have been faster."""
         with self._lock:
-            if asked not in self._answers:
-                _append(self.path, {**asked._asdict(), "answer": answer._asdict()})
-                self._answers[asked] = answer
-            return self._answers[asked]
+            if question not in self._answers:
+                _append(self.path, {**question._asdict(), "answer": answer._asdict()})
+                self._answers[question] = answer
+            return self._answers[question]
 
 
 class RecordedChat:
@@ -64,7 +64,7 @@ class RecordedChat:
         self._tape, self._task, self._chat = tape, task, chat
 
     def answer(self, system: str, user: str, *, max_tokens: int, seconds: float) -> ChatAnswer:
-        question = Asked(self.name, self._task, system, user, max_tokens)
+        question = RecordedQuestion(self.name, self._task, system, user, max_tokens)
         if (recorded := self._tape.get(question)) is not None:
             return recorded
         if self._chat is None or self._tape.mode == "replay":
@@ -80,7 +80,7 @@ class RecordedChat:
             ) from None
 
 
-def _missing_message(path: Path, question: Asked) -> str:
+def _missing_message(path: Path, question: RecordedQuestion) -> str:
     name = sha256(repr(question).encode("utf-8", "surrogatepass")).hexdigest()[:12]
     beginning = " ".join(question.user[:80].split())
     return (
@@ -89,7 +89,7 @@ def _missing_message(path: Path, question: Asked) -> str:
     )
 
 
-def read_recordings(path: Path) -> Iterator[tuple[Asked, ChatAnswer]]:
+def read_recordings(path: Path) -> Iterator[tuple[RecordedQuestion, ChatAnswer]]:
     """The entries of such a file. Of two answers to one question the later one counts."""
     try:
         lines = path.read_bytes().split(b"\n")
@@ -100,11 +100,11 @@ def read_recordings(path: Path) -> Iterator[tuple[Asked, ChatAnswer]]:
             yield entry
 
 
-def _parse_line(line: bytes) -> tuple[Asked, ChatAnswer] | None:
+def _parse_line(line: bytes) -> tuple[RecordedQuestion, ChatAnswer] | None:
     try:
         fields = json.loads(line)
         answer = ChatAnswer(**fields.pop("answer"))
-        question = Asked(**fields)
+        question = RecordedQuestion(**fields)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     return (question, answer) if isinstance(answer.text, str) else None

@@ -61,11 +61,11 @@ def split_chunks(text: str, limit: int = MAX_CHUNK_CHARS) -> list[TextChunk]:
     An id depends on the text of the chunk, on its section, and on how many equal ones came before. So
     an edit changes the ids of the chunks it changed and no others.
     """
-    seen: Counter[bytes] = Counter()
+    count_by_digest: Counter[bytes] = Counter()
     identified = []
     for chunk in iterate_chunks(text, limit):
         prefix = "\n".join((_VERSION, str(len(chunk.section)), *chunk.section, ""))
-        identified.append(replace(chunk, id=_make_id(prefix, chunk.text, seen)))
+        identified.append(replace(chunk, id=_make_id(prefix, chunk.text, count_by_digest)))
     return identified
 
 
@@ -90,11 +90,11 @@ def split_message(text: str, limit: int = MAX_CHUNK_CHARS) -> list[TextChunk]:
     ]
 
 
-def _make_id(prefix: str, text: str, seen: Counter[bytes]) -> str:
+def _make_id(prefix: str, text: str, count_by_digest: Counter[bytes]) -> str:
     digest = sha256((prefix + text).encode("utf-8", "surrogatepass")).digest()
-    seen[digest] += 1
-    if seen[digest] > 1:
-        digest = sha256(digest + str(seen[digest]).encode()).digest()
+    count_by_digest[digest] += 1
+    if count_by_digest[digest] > 1:
+        digest = sha256(digest + str(count_by_digest[digest]).encode()).digest()
     return f"{_VERSION}-{digest.hex()[:24]}"
 
 

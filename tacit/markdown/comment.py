@@ -169,13 +169,13 @@ def _current_lines(text: str) -> Iterator[str | None]:
 
 
 def _superseded_lines(lines: Iterable[MarkdownLine]) -> set[int]:
-    gone: set[int] = set()
+    superseded: set[int] = set()
     item_start, depth = -1, 0  # first line and indent of the current item; -1: none
     dropped = -1  # indent of the superseded item; -1: none
     for index, line in enumerate(lines):
         indent = len(line.text) - len(line.text.lstrip(" \t"))
         if 0 <= dropped < indent and line.kind != "blank":
-            gone.add(index)
+            superseded.add(index)
             continue
         dropped = -1
         if line.kind == "text" and _ITEM.match(line.text):
@@ -183,9 +183,9 @@ def _superseded_lines(lines: Iterable[MarkdownLine]) -> set[int]:
         elif line.kind != "text" or indent <= depth:
             item_start = -1
         if line.kind == "text" and is_superseded(line.text):
-            gone.update(range(index if item_start < 0 else item_start, index + 1))
+            superseded.update(range(index if item_start < 0 else item_start, index + 1))
             dropped = -1 if item_start < 0 else depth
-    return gone
+    return superseded
 
 
 def _checksum(text: str) -> str:

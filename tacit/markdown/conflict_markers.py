@@ -27,7 +27,7 @@ _MARKER = re.compile(r"\ufeff?(<{7,}+|\|{7,}+|={7,}+|>{7,}+)(?:[ \t].*)?", re.DO
 
 
 class _Marker(NamedTuple):
-    at: int  # index of its line
+    line: int  # its index
     sign: str
     size: int
 
@@ -51,7 +51,7 @@ def find_marker_line(
         if (match := _MARKER.fullmatch(line.text))
     ]
     alone = (
-        marker.at for marker in markers if blocks[marker.at] is None and _is_conflict_alone(marker, lines)
+        marker.line for marker in markers if blocks[marker.line] is None and _is_conflict_alone(marker, lines)
     )
     whole = (
         first
@@ -79,7 +79,7 @@ def _code_blocks(lines: Sequence[MarkdownLine]) -> list[int | None]:
 def _is_conflict_alone(marker: _Marker, lines: Sequence[MarkdownLine]) -> bool:
     if marker.size != _MARKER_SIZE:  # a line of signs may be an ornament
         return False
-    around = (*lines[max(0, marker.at - 1) : marker.at], *lines[marker.at + 1 : marker.at + 2])
+    around = (*lines[max(0, marker.line - 1) : marker.line], *lines[marker.line + 1 : marker.line + 2])
     return marker.sign == "<" or (
         marker.sign == ">" and not any(line.text.startswith(">") for line in around)
     )
@@ -91,10 +91,10 @@ def _whole_conflicts(markers: Sequence[_Marker]) -> Iterator[tuple[int, int]]:
     divided: set[int] = set()  # sizes whose `=` was met
     for marker in markers:
         if marker.sign == "<":
-            opened_at[marker.size] = marker.at
+            opened_at[marker.size] = marker.line
             divided.discard(marker.size)
         elif marker.sign == "=" and marker.size in opened_at:
             divided.add(marker.size)
         elif marker.sign == ">" and marker.size in divided:
-            yield opened_at.pop(marker.size), marker.at
+            yield opened_at.pop(marker.size), marker.line
             divided.discard(marker.size)

@@ -63,10 +63,10 @@ def split_lines(text: str) -> list[str]:
     return _LINE.findall(text)
 
 
-def remove_items(text: str, gone: Collection[NoteItem], instead: Mapping[int, str] | None = None) -> str:
+def remove_items(text: str, removed: Collection[NoteItem], instead: Mapping[int, str] | None = None) -> str:
     """The note without these items; `instead` maps numbers of items to new lines."""
     lines = split_lines(text)
-    dropped = {index for item in gone for index in range(item.start, item.stop)}
+    dropped = {index for item in removed for index in range(item.start, item.stop)}
     changed = {item.start: line for item in read_items(text) if (line := (instead or {}).get(item.number))}
     remaining = (
         changed[index] + line[len(line.rstrip("\r\n")) :] if index in changed else line

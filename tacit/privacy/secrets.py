@@ -129,10 +129,10 @@ def find_secrets(text: str, folded: str) -> list[Span]:
     return list(_merge_overlaps(secrets))
 
 
-def blank_spans(text: str, gone: Iterable[tuple[int, int]]) -> str:
+def blank_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """The text with these places blanked. They must be in order and must not overlap."""
     pieces, position = [], 0
-    for begin, end in gone:
+    for begin, end in spans:
         pieces += [text[position:begin], BLANK * (end - begin)]
         position = end
     return "".join([*pieces, text[position:]])

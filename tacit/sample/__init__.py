@@ -63,8 +63,8 @@ def notes() -> list[tuple[str, bytes]]:
 
 def conversations() -> list[Conversation]:
     """The finished sessions, oldest first."""
-    found = [f for f in (files(__name__) / "conversations").iterdir() if f.name.endswith(".yaml")]
-    return [_load(f) for f in sorted(found, key=lambda f: f.name)]
+    sessions = [f for f in (files(__name__) / "conversations").iterdir() if f.name.endswith(".yaml")]
+    return [_load(f) for f in sorted(sessions, key=lambda f: f.name)]
 
 
 def live() -> Conversation:
@@ -73,13 +73,13 @@ def live() -> Conversation:
 
 
 def _walk(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
-    found: list[tuple[str, bytes]] = []
+    note_files: list[tuple[str, bytes]] = []
     for entry in folder.iterdir():
         if entry.is_dir():
-            found += _walk(entry, f"{prefix}{entry.name}/")
+            note_files += _walk(entry, f"{prefix}{entry.name}/")
         elif entry.name.endswith(".md"):
-            found.append((prefix + entry.name, entry.read_bytes()))
-    return found
+            note_files.append((prefix + entry.name, entry.read_bytes()))
+    return note_files
 
 
 def _load(file: Traversable) -> Conversation:

@@ -15,18 +15,18 @@ useful. The folder is private to the owner and ignored by git.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from hashlib import sha256
 from math import isfinite
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, get_args
 
+from tacit.errors import Busy, StoreError
 from tacit.home import files
 from tacit.home.files import write_all
 from tacit.home.layout import Home
@@ -35,7 +35,7 @@ from tacit.topics.model import Outcome, TopicDecision
 MAX_FILE_BYTES = 8 << 20
 MAX_OLD_FILES = 4  # old files of decisions
 MAX_CACHED_ANSWERS = 2000  # answers in the cache
-_MAX_MESSAGE_CHARS = 80  # characters
+_MAX_MESSAGE_CHARS = 80
 _MAX_REASON_CHARS = 300
 _MAX_LINE_BYTES = 64 << 10  # longer than any line that is written here
 _OUTCOMES = get_args(Outcome)
@@ -53,9 +53,11 @@ def decision_id(timestamp: str, message_hash: str, topic: str) -> str:
 
 
 class GateLog:
-    def __init__(self, home: Home, *, largest: int = MAX_FILE_BYTES, kept: int = MAX_OLD_FILES) -> None:
+    def __init__(
+        self, home: Home, *, max_bytes: int = MAX_FILE_BYTES, old_files: int = MAX_OLD_FILES
+    ) -> None:
         self._folder = home.private / "gate"
-        self._largest, self._kept = largest, kept
+        self._max_bytes, self._old_files = max_bytes, old_files
 
     def append(self, decisions: Sequence[TopicDecision], message: str = "") -> str:
         """Empty, or why they could not be written. Never raises: a turn goes on without its log."""
@@ -66,10 +68,10 @@ class GateLog:
                 self._folder / "decisions.jsonl",
                 [_decision_fields(decision, message) for decision in decisions],
             )
-            if size >= self._largest:
+            if size >= self._max_bytes:
                 self._rotate()
-        except OSError as error:
-            return f"The gate log could not be written: {error.strerror or error}."
+        except (OSError, StoreError) as error:
+            return f"The gate log could not be written: {_explain(error)}."
         return ""
 
     def mark(self, name: str, useful: bool, at: str) -> str:
@@ -77,12 +79,12 @@ class GateLog:
         try:
             _append_lines(self._folder / "marks.jsonl", [{"id": name, "useful": useful, "at": at}])
         except OSError as error:
-            return f"The mark could not be written: {error.strerror or error}."
+            return f"The mark could not be written: {_explain(error)}."
         return ""
 
     def read(self) -> Decisions:
         """All stored decisions with their marks, oldest first."""
-        return Decisions([self._file(number) for number in range(self._kept, -1, -1)], self._marks())
+        return Decisions([self._file(number) for number in range(self._old_files, -1, -1)], self._marks())
 
     def _marks(self) -> dict[str, bool]:
         marks: dict[str, bool] = {}
@@ -96,10 +98,10 @@ class GateLog:
         return self._folder / (f"decisions.{number}.jsonl" if number else "decisions.jsonl")
 
     def _rotate(self) -> None:
-        with _try_exclusive(self._folder) as is_exclusive:
-            # Another process may have been faster; then there is nothing to do.
-            if is_exclusive and self._file(0).stat().st_size >= self._largest:
-                for number in range(self._kept, 0, -1):
+        """If another process holds the lock, that one does it."""
+        with suppress(Busy), files.hold_lock(self._folder / "lock", 0.0):
+            if self._file(0).stat().st_size >= self._max_bytes:
+                for number in range(self._old_files, 0, -1):
                     with suppress(FileNotFoundError):
                         os.rename(self._file(number - 1), self._file(number))
 
@@ -149,7 +151,7 @@ class GateCache:
             answers[key] = yes
             if len(answers) > self._bound:
                 del answers[next(iter(answers))]
-            with suppress(OSError):
+            with suppress(OSError, StoreError):
                 _append_lines(self._file, [{"key": key, "yes": yes}])
                 self._line_count += 1
                 if self._line_count >= 2 * self._bound:
@@ -173,9 +175,7 @@ class GateCache:
 
     def _compact(self, answers: dict[str, bool]) -> None:
         """Compact the file, with answers that other processes added; the most recently used come last."""
-        with _try_exclusive(self._folder) as is_exclusive:
-            if not is_exclusive:
-                return
+        with files.hold_lock(self._folder / "lock", 0.0):
             merged = self._read_answers()
             for key, yes in answers.items():
                 merged.pop(key, None)
@@ -244,6 +244,10 @@ def _require_number(value: object) -> float:
 # Lines and files
 
 
+def _explain(error: OSError | StoreError) -> str:
+    return str(error.strerror or error) if isinstance(error, OSError) else str(error)
+
+
 def _append_lines(path: Path, lines: Sequence[dict[str, Any]]) -> int:
     """Returns the size of the file."""
     try:
@@ -295,21 +299,3 @@ def _parse_json(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None
-
-
-@contextmanager
-def _try_exclusive(folder: Path) -> Iterator[bool]:
-    """Yields whether this process holds the lock; does not wait for it."""
-    fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        yield _try_lock(fd)
-    finally:
-        os.close(fd)
-
-
-def _try_lock(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

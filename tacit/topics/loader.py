@@ -23,12 +23,12 @@ class TopicLoader:
     generation: int = 0  # grows when a topic changes
 
     def refresh(self, listed: Mapping[str, Stamp], read: Callable[[str], bytes]) -> None:
-        known = {path: entry for path, entry in self._files.items() if listed.get(path) == entry[0]}
-        if len(known) == len(listed) == len(self._files):
+        entries = {path: entry for path, entry in self._files.items() if listed.get(path) == entry[0]}
+        if len(entries) == len(listed) == len(self._files):
             return
-        for path in sorted(listed.keys() - known.keys()):
-            known[path] = (listed[path], *_load(path, read))
-        self._files = known
+        for path in sorted(listed.keys() - entries.keys()):
+            entries[path] = (listed[path], *_load(path, read))
+        self._files = entries
         self.generation += 1
         self._collect()
 

@@ -42,15 +42,15 @@ class RefusedPattern:
 
 
 class Expressions:
-    """Many expressions, identified by their index in `given`. With `whole` they must match the whole text."""
+    """Many expressions, identified by their index. With `whole` they must match the whole text."""
 
-    def __init__(self, given: Sequence[BoundedPattern], whole: bool = False) -> None:
+    def __init__(self, patterns: Sequence[BoundedPattern], whole: bool = False) -> None:
         self.refused: list[RefusedPattern] = []
-        self._edged = given
+        self._patterns = patterns
         self._whole = whole
         self._singles: dict[tuple[int, bool], Any] = {}
         self._engine: Any = _import_re2()
-        usable = [number for number in range(len(given)) if self._check(number)] if self._engine else []
+        usable = [number for number in range(len(patterns)) if self._check(number)] if self._engine else []
         self._sets = list(self._compile_sets(usable)) if usable else []
 
     def hits(self, text: bytes) -> list[int]:
@@ -63,7 +63,7 @@ class Expressions:
 
     def words(self, number: int, text: bytes) -> str | None:
         """The part of the text that an expression matches, or None."""
-        expression = self._edged[number]
+        expression = self._patterns[number]
         span = self._search(number, text, exact=False)
         if span is None:
             return None
@@ -89,7 +89,7 @@ class Expressions:
     def _compiled_single(self, number: int, exact: bool) -> Any:
         key = (number, exact)
         if key not in self._singles:
-            expression = self._edged[number]
+            expression = self._patterns[number]
             try:
                 self._singles[key] = (
                     self._compile(expression.exact, _EXACT_MEMORY_BYTES)
@@ -113,7 +113,7 @@ class Expressions:
         return options
 
     def _check(self, number: int) -> bool:
-        expression = self._edged[number].loose
+        expression = self._patterns[number].loose
         if len(expression) > MAX_PATTERN_CHARS + _MAX_EDGE_CHARS:
             self.refused.append(RefusedPattern(number, f"it has more than {MAX_PATTERN_CHARS} characters"))
             return False
@@ -151,9 +151,9 @@ class Expressions:
 
     def _add_to_set(self, group: Any, number: int) -> bool:
         try:
-            group.Add(_encode(self._edged[number].loose))
+            group.Add(_encode(self._patterns[number].loose))
         except self._engine.error:
-            reason = self._find_fault(self._edged[number].loose) or _TOO_LARGE
+            reason = self._find_fault(self._patterns[number].loose) or _TOO_LARGE
             self.refused.append(RefusedPattern(number, reason))
             return False
         return True

@@ -192,12 +192,12 @@ def _build_postings(profiles: Sequence[_Profile], rarity: Mapping[str, float]) -
     mean_length = sum(profile.length for profile in profiles) / max(1, len(profiles)) or 1.0
     postings: dict[str, list[_Posting]] = {}
     for index, profile in enumerate(profiles):
-        known = {term: count for term, count in profile.counts.items() if term in rarity}
-        vector = {term: log(1 + count) * rarity[term] for term, count in known.items()}
+        counts = {term: count for term, count in profile.counts.items() if term in rarity}
+        vector = {term: log(1 + count) * rarity[term] for term, count in counts.items()}
         length = sqrt(sum(value * value for value in vector.values()))
         slack = _K1 * (1 - _B + _B * profile.length / mean_length)
         for term, value in vector.items():
-            bm25_part = known[term] / (known[term] + slack)
+            bm25_part = counts[term] / (counts[term] + slack)
             posting = (index, value / length, bm25_part, int(term in profile.head))
             postings.setdefault(term, []).append(posting)
     return postings
@@ -263,11 +263,11 @@ def _extract_features(tokens: Iterable[str], text: str) -> Iterator[str]:
         yield from stem_token(part.casefold())
 
 
-def _find_known_part(term: str, known: Collection[str]) -> str:
+def _find_known_part(term: str, vocabulary: Collection[str]) -> str:
     """The longest known word at the start or end of a compound: `rechnung` in `rechnungsnummer`."""
     for length in range(len(term) - 4, 4, -1):
         for part in (term[:length], term[-length:]):
-            if part in known and part not in EVERYDAY_FORMS:
+            if part in vocabulary and part not in EVERYDAY_FORMS:
                 return part
     return ""
 

@@ -11,9 +11,10 @@ threshold that the others alone would choose.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import NamedTuple
 
 from tacit.topics.model import Topic, TopicDecision
@@ -61,18 +62,18 @@ def summarize_decisions(
     decisions: Iterable[TopicDecision], topics: Sequence[Topic] = (), threshold: float = 0.15
 ) -> list[TopicStats]:
     """A row per topic, most often activated first. `threshold` is that of the home."""
-    known = {topic.name: topic for topic in topics}
+    topics_by_name = {topic.name: topic for topic in topics}
     rows = [
-        _make_row(name, topic_decisions, known.get(name), threshold)
+        _make_row(name, topic_decisions, topics_by_name.get(name), threshold)
         for name, topic_decisions in _group_by_topic(decisions).items()
     ]
     return sorted(rows, key=lambda row: (-row.activated, row.topic))
 
 
 def _group_by_topic(decisions: Iterable[TopicDecision]) -> dict[str, list[TopicDecision]]:
-    by_topic: dict[str, list[TopicDecision]] = {}
+    by_topic: dict[str, list[TopicDecision]] = defaultdict(list)
     for decision in decisions:
-        by_topic.setdefault(decision.topic_name, []).append(decision)
+        by_topic[decision.topic_name].append(decision)
     return by_topic
 
 
@@ -116,22 +117,19 @@ def _find_suspects(
     decisions: Sequence[TopicDecision], topic: Topic | None, threshold: float
 ) -> tuple[TopicDecision, ...]:
     usual = _usual_score(decisions)
-    inactive = [
+    return tuple(
         decision
         for decision in decisions
         if decision.outcome != "activated"
         and decision.was_useful is None
         and decision.by not in _INDEPENDENT_OF_SCORE
-    ]
-    return tuple(
-        decision
-        for decision in inactive
-        if (usual is not None and decision.tier2_score >= usual) or _is_just_below(decision, topic, threshold)
+        and (decision.tier2_score >= usual or _is_just_below(decision, topic, threshold))
     )
 
 
-def _usual_score(decisions: Sequence[TopicDecision]) -> float | None:
-    """The score that three of four useful activations reach; without marks, three of four unmarked ones."""
+def _usual_score(decisions: Sequence[TopicDecision]) -> float:
+    """The score that three of four useful activations reach; without marks, three of four unmarked ones.
+    Infinite if there are too few."""
     activated = [
         decision
         for decision in decisions
@@ -139,7 +137,7 @@ def _usual_score(decisions: Sequence[TopicDecision]) -> float | None:
     ]
     useful_scores = [decision.tier2_score for decision in activated if decision.was_useful]
     scores = useful_scores or [decision.tier2_score for decision in activated if decision.was_useful is None]
-    return _quantile(sorted(scores), 0.25) if len(scores) >= _MIN_ACTIVATIONS else None
+    return _quantile(sorted(scores), 0.25) if len(scores) >= _MIN_ACTIVATIONS else inf
 
 
 def _is_just_below(decision: TopicDecision, topic: Topic | None, threshold: float) -> bool:

@@ -153,7 +153,7 @@ def test_what_a_full_disk_tore_does_not_take_the_next_line_with_it(place: Home) 
 
 
 def test_a_full_log_moves_aside_and_the_oldest_goes(place: Home) -> None:
-    log = GateLog(place, largest=1000, kept=2)
+    log = GateLog(place, max_bytes=1000, old_files=2)
     for number in range(40):
         log.append(numbered(1, number))
     names = {file.name for file in folder(place).glob("decisions*")}
@@ -165,7 +165,7 @@ def test_a_full_log_moves_aside_and_the_oldest_goes(place: Home) -> None:
 
 
 def test_threads_that_add_at_once_do_not_mix_lines(place: Home) -> None:
-    log = GateLog(place, largest=20_000, kept=1000)
+    log = GateLog(place, max_bytes=20_000, old_files=1000)
 
     def add(first: int) -> None:
         for number in range(100):
