@@ -1,7 +1,7 @@
 """The conversations of a day → at most seven lines under `### Summary` of its journal page.
 
 What must stay true:
-- the page only grows: no existing line changes, whoever wrote it;
+- the page only grows: no existing line changes;
 - every line names the turns it comes from and has the lowest of their trusts; lines from the words of others
   are returned separately;
 - a conversation is summarized once: its session is then listed in `summarised` of the page, and no turn gives
@@ -72,7 +72,7 @@ SCHEMA: Mapping[str, Any] = {
 class DailySummary(NamedTuple):
     path: str
     changes: tuple[Change, ...]
-    untrusted: tuple[Change, ...]  # words of others: always for review, whatever the config says
+    untrusted: tuple[Change, ...]  # words of others: always for review, regardless of the config
     sessions: tuple[str, ...]  # that were read
     reason: str
     notes: tuple[str, ...]

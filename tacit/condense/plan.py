@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import NamedTuple, TypeAlias
 
-from tacit.condense.archive import NoteUsage, prune_journals, score_and_evict
-from tacit.condense.calendar import Period
 from tacit.condense.day import add_summary, daily_summary, journal_path
 from tacit.condense.month import monthly_review
-from tacit.condense.prune import prune_memory
+from tacit.condense.periods import Period
+from tacit.condense.prune import NoteUsage, prune_journals, prune_memory, score_and_evict
 from tacit.condense.week import weekly_rollup
 from tacit.config.schema import LifecycleSettings, ReviewSettings
 from tacit.home.layout import MEMORY
@@ -71,7 +70,7 @@ def plan(
     prune: bool = True,
     archive: bool = True,
 ) -> CondensePlan:
-    """`heards`: the conversations of the due days; `periods`: the result of calendar.due. `prune` and
+    """`heards`: the conversations of the due days; `periods`: the due periods. `prune` and
     `archive` say whether these steps are due too; a month always ends with pruning."""
     run = _Run(home, now, lifecycle, review, ask)
     for kind, step in (("day", run.day), ("week", run.week), ("month", run.month)):

@@ -1,23 +1,33 @@
-"""MEMORY.md over its cap → a shorter one, and a page in archive/memory/ with the removed entries.
+"""What leaves the notes for the archive: entries of a full MEMORY.md, old journal pages, and unused notes.
 
-Four rules, in this order: entries that another note has word for word; entries that repeat another one;
-entries that no longer hold (superseded ones, then the oldest of Active Context); and then the oldest of the
-rest. The first two rules always run, the others until there is room again. For the last two a model may
-choose which entries go first; it writes nothing.
+Nothing is deleted: the archive is in git and is searched, it is only never loaded automatically.
 
-What must stay true: every entry is afterwards in MEMORY.md or on the archive page, unchanged. Headings and
-text outside entries stay. A file within its cap is left alone, so a second pass changes nothing.
+MEMORY.md over its cap gives a shorter one, and a page in archive/memory/ with the removed entries. Four
+rules, in this order: entries that another note has word for word; entries that repeat another one; entries
+that no longer hold (superseded ones, then the oldest of Active Context); and then the oldest of the rest. The
+first two rules always run, the others until there is room again. For the last two a model may choose which
+entries go first; it writes nothing. Every entry is afterwards in MEMORY.md or on the archive page, unchanged.
+Headings and text outside entries stay. A file within its cap is left alone, so a second pass changes nothing.
+
+A note's score is exp(−0.05 · days since its last change) · (1 + references). The 1 is the note itself:
+without it a note without references would score 0 on its first day, and so would SOUL.md. A note may go if it
+scores below 0.01 and is unchanged for more than 30 days: after 93 days without references, after 106 with one
+reference, 139 with nine. Independent of the score, these stay: identity, MEMORY.md, journal pages (they have
+their own rule), topics, files whose name begins with `_`, notes with `pinned: true`, and notes that a person
+linked to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from math import exp
 from typing import Any, NamedTuple
 
 from tacit.home.layout import MEMORY
 from tacit.learn import model_answers
-from tacit.learn.model import Rewrite
+from tacit.learn.model import Move, Rewrite
 from tacit.llm.chat import ChatError
 from tacit.llm.structured import Ask
 from tacit.markdown import comment
@@ -53,6 +63,14 @@ SCHEMA: Mapping[str, Any] = {
     "required": ["entry", "reason"],
     "additionalProperties": False,
 }
+
+JOURNAL_FOLDER = "knowledge/journal/"
+DECAY_PER_DAY = 0.05  # a day
+MIN_SCORE = 0.01
+MIN_AGE_DAYS = 30  # days
+_KNOWLEDGE, _ARCHIVE = "knowledge/", "archive/"
+_PAGE = re.compile(r"knowledge/journal/([0-9]{4}-[0-9]{2}-[0-9]{2})\.md")
+_PROTECTED = ("knowledge/identity/", "knowledge/memory/", JOURNAL_FOLDER)
 
 
 class PruneResult(NamedTuple):
@@ -103,12 +121,12 @@ def _choose(
 ) -> tuple[list[RemovedEntry], dict[int, str], list[str]]:
     """The removed entries, the entries with a new text, and messages about both."""
     entries = read_items(memory)
-    taken = list(_find_captured(entries, elsewhere))
+    taken = list(_find_copies(entries, elsewhere))
     repeats, merged = find_duplicates(_drop_taken(entries, taken))
     taken += repeats
     chosen, messages = _ask_model(_drop_taken(entries, taken), _lines_over(memory, taken, target), ask)
     for removal in (
-        *_take_superseded(_drop_taken(entries, taken)),
+        *_choose_superseded(_drop_taken(entries, taken)),
         *chosen,
         *_take_active(entries),
         *_take_oldest(entries),
@@ -134,7 +152,7 @@ def _lines_over(memory: str, taken: Sequence[RemovedEntry], target: int) -> int:
 # The rules
 
 
-def _find_captured(entries: Iterable[NoteItem], elsewhere: Mapping[str, str]) -> Iterator[RemovedEntry]:
+def _find_copies(entries: Iterable[NoteItem], elsewhere: Mapping[str, str]) -> Iterator[RemovedEntry]:
     statements = {path: collect_item_texts([text]) for path, text in elsewhere.items()}
     for item in entries:
         source = next(
@@ -179,7 +197,7 @@ def _merge_sources(line: str, other: NoteItem) -> str:
     )
 
 
-def _take_superseded(entries: Iterable[NoteItem]) -> list[RemovedEntry]:
+def _choose_superseded(entries: Iterable[NoteItem]) -> list[RemovedEntry]:
     return [
         RemovedEntry(item, "superseded")
         for item in _sort_by_age(item for item in entries if item.is_superseded)
@@ -225,3 +243,77 @@ def _ask_model(
         RemovedEntry(shown[number], f"chosen by a model ({reasons.get(number) or 'no reason given'})")
         for number in numbers
     ], []
+
+
+# Journal pages and unused notes
+
+
+class NoteUsage(NamedTuple):
+    """How much a note is used."""
+
+    path: str
+    changed: date  # the day of its last change
+    references: int = 0  # notes and conversations that name it
+    is_pinned: bool = False
+    is_linked: bool = False  # a person wrote a link to it
+
+
+def prune_journals(paths: Iterable[str], today: date, retention_days: int) -> list[Move]:
+    """Pages older than the retention, by the day in their name. Pages without a day stay. The caller checks
+    for pinned pages."""
+    existing = set(paths)
+    oldest = today - timedelta(days=retention_days)
+    reason = f"older than {retention_days} days"
+    return [
+        Move(path, _free_path(path, existing), "archive", reason)
+        for path in sorted(existing)
+        if (day := _day_of(path)) is not None and day < oldest
+    ]
+
+
+def score_and_evict(uses: Iterable[NoteUsage], today: date, paths: Collection[str] = ()) -> list[Move]:
+    """Notes that were not changed or named for a long time. `paths`: the files of the home, so that no move
+    overwrites one."""
+    existing = set(paths)
+    moves = []
+    for use in sorted(uses):
+        days = (today - use.changed).days
+        if days > MIN_AGE_DAYS and score(days, use.references) < MIN_SCORE and not is_protected(use):
+            reason = f"unchanged for {days} days, named {use.references} times"
+            moves.append(Move(use.path, _free_path(use.path, existing), "evict", reason))
+    return moves
+
+
+def score(days: int, references: int) -> float:
+    return exp(-DECAY_PER_DAY * max(0, days)) * (1 + max(0, references))
+
+
+def is_protected(use: NoteUsage) -> bool:
+    path = use.path
+    if not path.startswith(_KNOWLEDGE) or path.startswith(_PROTECTED) or not path.endswith(".md"):
+        return True
+    return path.rpartition("/")[2].startswith("_") or use.is_pinned or use.is_linked
+
+
+def archive_path(path: str) -> str:
+    """Where a note goes in the archive, if that path is free."""
+    return _ARCHIVE + path.removeprefix(_KNOWLEDGE)
+
+
+def _day_of(path: str) -> date | None:
+    match = _PAGE.fullmatch(path)
+    try:
+        return date.fromisoformat(match[1]) if match else None
+    except ValueError:
+        return None
+
+
+def _free_path(path: str, taken: set[str]) -> str:
+    """Its path in the archive, numbered if the path is taken."""
+    number, target = 1, archive_path(path)
+    stem = target.removesuffix(".md")
+    while target in taken:
+        number += 1
+        target = f"{stem}-{number}.md"
+    taken.add(target)
+    return target

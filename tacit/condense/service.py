@@ -17,12 +17,10 @@ from datetime import date, datetime
 from typing import Any
 
 from tacit.clock import Clock
-from tacit.condense import calendar
-from tacit.condense.archive import archive_path
-from tacit.condense.calendar import Period
 from tacit.condense.day import add_summary
-from tacit.condense.leases import claim_periods
+from tacit.condense.periods import Period, claim_periods, find_due, is_due
 from tacit.condense.plan import CondensePlan, PlanInput, plan
+from tacit.condense.prune import archive_path
 from tacit.config import Config
 from tacit.errors import Locked, MergeConflict, StoreError
 from tacit.git.attributes import find_blocking_filters, split_filter
@@ -103,16 +101,12 @@ class MemoryCondenser:
         now = self._clock.local_now()
         assert now.tzinfo is not None
         schedule = self._config.lifecycle.condensation_schedule
-        return calendar.find_due(
-            schedule, now.tzinfo, now, self._last_activity(), self._runs.list_condense_times()
-        )
+        return find_due(schedule, now.tzinfo, now, self._last_activity(), self._runs.list_condense_times())
 
     def is_prune_due(self) -> bool:
         now = self._clock.local_now()
         assert now.tzinfo is not None
-        return calendar.is_due(
-            self._config.lifecycle.pruning_schedule, now.tzinfo, self._runs.find_last_prune(), now
-        )
+        return is_due(self._config.lifecycle.pruning_schedule, now.tzinfo, self._runs.find_last_prune(), now)
 
     def condense(
         self,

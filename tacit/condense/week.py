@@ -6,28 +6,40 @@ What must stay true:
 - the result has no more lines than the cap: the excess goes to the archive page (prune);
 - a model answers with line numbers and at most one line per item, never with a file. An answer that would
   lose too many entries is rejected as a whole, and the notes say so.
+
+A model's answer may be cut off at its token limit. A rewrite is checked for what it must keep of the old
+text, so that such an answer never replaces a complete file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 from tacit.condense.prune import find_duplicates, prune_memory
-from tacit.condense.rewrite_checks import MIN_KEPT_SHARE, validate_rewrite
+from tacit.diagnostics import Problem
 from tacit.home.layout import MEMORY
 from tacit.learn import model_answers
 from tacit.learn.model import Change, ChangeKind, Rewrite, Source
+from tacit.learn.model_answers import gives_orders
 from tacit.learn.patterns import find_statements
 from tacit.llm.chat import ChatError
 from tacit.llm.structured import Ask
 from tacit.markdown import comment, notes
 from tacit.markdown.comment import Trust, is_trusted, lowest
-from tacit.markdown.items import NoteItem, collect_item_texts, read_items, remove_items, update_dates
+from tacit.markdown.items import (
+    NoteItem,
+    collect_item_texts,
+    read_items,
+    remove_items,
+    update_dates,
+)
 from tacit.markdown.note_page import NoteLine
 from tacit.review.entries import add_lines
+from tacit.text.lines import scan
 from tacit.text.words import fold
 
 LABEL = "week/1"
@@ -56,6 +68,10 @@ SCHEMA: Mapping[str, Any] = {
     "required": ["action", "lines"],
     "additionalProperties": False,
 }
+MIN_KEPT_SHARE = 0.7  # of the entries
+_MIN_CUT_CHARS = 8  # a new line of at least this length that begins an old one counts as cut off
+_CHANGING_FIELDS = ("updated", "line_count")  # fields that a rewrite changes
+_TODO = "The old text stays."
 
 
 class WeeklyRollup(NamedTuple):
@@ -277,7 +293,7 @@ class _Answer:
         self.touched: set[int] = set()  # entries it wanted to change or drop, also in invalid items
         self.wrong = 0
 
-    def shown(self) -> list[tuple[int, str]]:
+    def list_lines(self) -> list[tuple[int, str]]:
         entries = [
             (number, item.said if item.is_generated else f"(fixed) {item.said}")
             for number, item in self._items.items()
@@ -307,7 +323,7 @@ class _Answer:
         return True
 
     def _merge(self, item: Mapping[str, Any]) -> bool:
-        lines = self._generated(item)
+        lines = self._pick_generated(item)
         text = model_answers.normalize_line(item.get("text"))
         statements = [entry.said for entry in lines]
         if len(lines) < 2 or text is None or not model_answers.is_grounded(text, statements):
@@ -325,7 +341,7 @@ class _Answer:
 
     def _drop(self, item: Mapping[str, Any]) -> bool:
         """Drop entries only if another entry says the same: other entries are left to pruning."""
-        lines = self._generated(item)
+        lines = self._pick_generated(item)
         dropped = {*self.gone, *(entry.number for entry in lines)}
         remaining = [entry.said for entry in self._items.values() if entry.number not in dropped]
         if not lines or not all(model_answers.is_echo(entry.said, remaining) for entry in lines):
@@ -333,7 +349,7 @@ class _Answer:
         self.gone.update({entry.number: entry for entry in lines})
         return True
 
-    def _generated(self, item: Mapping[str, Any]) -> list[NoteItem]:
+    def _pick_generated(self, item: Mapping[str, Any]) -> list[NoteItem]:
         """The entries that an item names; none if one is a person's or was named before."""
         numbers = model_answers.parse_numbers(item.get("lines"), self._items)
         self.touched.update(numbers)
@@ -353,7 +369,7 @@ def _by_model(memory: str, lines: Sequence[Found], ask: Ask) -> _Edit:
     if not lines and not any(entry.is_generated for entry in entries):
         return _Edit((), (), {}, ())
     try:
-        for item in ask("condense", PROMPT, model_answers.number_lines(answer.shown()), SCHEMA):
+        for item in ask("condense", PROMPT, model_answers.number_lines(answer.list_lines()), SCHEMA):
             answer.take(item)
     except ChatError as error:
         edit = _by_rules(memory, lines)
@@ -365,3 +381,93 @@ def _by_model(memory: str, lines: Sequence[Found], ask: Ask) -> _Edit:
         return edit._replace(notes=(why, *edit.notes))
     reasons = (f"{answer.wrong} items of the model's answer were left out.",) if answer.wrong else ()
     return _Edit(tuple(answer.added), tuple(answer.gone.values()), answer.instead, reasons)
+
+
+# Checks of a rewrite
+
+
+def validate_rewrite(old: str, new: str) -> list[Problem]:
+    """The problems of replacing `old` by `new`; empty if there are none."""
+    findings = (
+        *_check_frontmatter(old, new),
+        *_check_headings(old, new),
+        *_check_entries(old, new),
+        *_check_cut(old, new),
+    )
+    problems = [*findings, *_check_orders(old, new)]
+    return [Problem(MEMORY, message, _TODO) for message in problems]
+
+
+def _check_frontmatter(old: str, new: str) -> Iterator[str]:
+    before, after = notes.parse(old), notes.parse(new)
+    if any(problem.level == "error" for problem in after.problems):
+        yield "Its frontmatter cannot be read."
+    for key, value in before.fields.items():
+        if key not in after.fields:
+            yield f"Its frontmatter lost `{key}`."
+        elif key not in _CHANGING_FIELDS and repr(after.fields[key]) != repr(value):
+            yield f"`{key}` in its frontmatter changed."
+
+
+def _check_headings(old: str, new: str) -> Iterator[str]:
+    lost = Counter(_heading_titles(old)) - Counter(_heading_titles(new))
+    for level, title in lost:
+        yield f"The heading `{'#' * level} {title}` is gone."
+
+
+def _heading_titles(text: str) -> list[tuple[int, str]]:
+    body = notes.split(text)[1]
+    return [(line.level, line.title) for line in scan(body) if line.kind == "heading"]
+
+
+def _check_entries(old: str, new: str) -> Iterator[str]:
+    """Compare entries by their words: a moved, newly marked or deduplicated entry is still there."""
+    before, after = _entry_texts(old), set(_entry_texts(new))
+    total, kept_count = len(before), sum(statement in after for statement in before)
+    if kept_count < MIN_KEPT_SHARE * total:
+        yield f"Only {kept_count} of {total} entries are kept; at least {MIN_KEPT_SHARE:.0%} must be."
+
+
+def _entry_texts(text: str) -> list[str]:
+    return [fold(item.said) for item in read_items(text)]
+
+
+def _check_cut(old: str, new: str) -> Iterator[str]:
+    if old.endswith("\n") and not new.endswith("\n"):
+        yield "Its last line is cut off."
+    if new.count("<!--") > new.count("-->"):
+        yield "A comment in it is never closed."
+    if _open_fences(new) > _open_fences(old):
+        yield "A block of code in it is never closed."
+    old_lines = {_bare_text(line) for line in old.split("\n")}
+    for line in new.split("\n"):
+        text = _bare_text(line)
+        if (
+            text not in old_lines
+            and len(text) >= _MIN_CUT_CHARS
+            and any(old_line.startswith(text) for old_line in old_lines)
+        ):
+            yield f"A line is cut short: {text[:60]!r}."
+
+
+def _bare_text(line: str) -> str:
+    return comment.strip_superseded(comment.read(line.rstrip("\r"))[0]).rstrip()
+
+
+def _open_fences(text: str) -> int:
+    last = ""
+    for line in scan(text):
+        last = line.kind
+    return sum(line.kind == "fence" for line in scan(text)) % 2 or int(last == "code")
+
+
+def _check_orders(old: str, new: str) -> Iterator[str]:
+    old_statements = set(_entry_texts(old))
+    for item in read_items(new):
+        if fold(item.said) not in old_statements and item.mark is None and gives_orders(item.said):
+            yield f"A new line gives instructions and has no source: {item.said[:60]!r}."
+    old_lines = {line.strip() for line in old.split("\n")}
+    item_lines = {index for item in read_items(new) for index in range(item.start, item.stop)}
+    for index, line in enumerate(new.split("\n")):
+        if index not in item_lines and line.strip() not in old_lines and gives_orders(line):
+            yield f"A new line gives instructions and has no source: {line.strip()[:60]!r}."

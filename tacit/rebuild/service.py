@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from tacit.clock import Clock
-from tacit.condense import calendar
-from tacit.condense.archive import JOURNAL_FOLDER, prune_journals
-from tacit.condense.calendar import Period
 from tacit.condense.day import journal_path
+from tacit.condense.periods import Period, find_due
+from tacit.condense.prune import JOURNAL_FOLDER, prune_journals
 from tacit.condense.service import MemoryCondenser
 from tacit.condense.week import line_token, parse_page
 from tacit.config import Config
@@ -259,7 +258,7 @@ class _Replay:
         assert now.tzinfo is not None
         days = {_day_of(path): now for path in self._transcripts}
         schedule = self._setup.config.lifecycle.condensation_schedule
-        periods = calendar.find_due(schedule, now.tzinfo, now, days, {})
+        periods = find_due(schedule, now.tzinfo, now, days, {})
         self._weeks = [period for period in periods if period.kind == "week"]
         return frozenset(period.name for period in periods if period.kind == "day")
 

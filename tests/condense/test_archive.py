@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.condense.archive import NoteUsage, prune_journals, score, score_and_evict
+from tacit.condense.prune import NoteUsage, prune_journals, score, score_and_evict
 from tacit.learn.model import Move
 from tests.condense import sampled
 

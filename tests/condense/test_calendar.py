@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.condense.calendar import Period, find_due, finished_at, is_due, last_time, next_time, period_of
+from tacit.condense.periods import Period, find_due, finished_at, is_due, last_time, next_time, period_of
 from tacit.errors import UsageError
 
 BERLIN, NEW_YORK = ZoneInfo("Europe/Berlin"), ZoneInfo("America/New_York")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.condense.leases import claim_periods
+from tacit.condense.periods import claim_periods
 from tacit.git import process
 from tacit.git.repository import Git
 from tacit.home.layout import Home

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from tacit.condense.calendar import Period, find_due
 from tacit.condense.day import add_summary, journal_path
+from tacit.condense.periods import Period, find_due
 from tacit.condense.plan import CondensePlan, PlanInput, plan
 from tacit.config.schema import LifecycleSettings, ReviewSettings
 from tacit.markdown.items import line_count

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.condense.prune import PruneResult, prune_memory
-from tacit.condense.rewrite_checks import validate_rewrite
-from tacit.condense.week import weekly_rollup
+from tacit.condense.week import validate_rewrite, weekly_rollup
 from tacit.llm.chat import ChatError
 from tacit.markdown import comment, notes
 from tacit.markdown.comment import Trust

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.condense.leases import machine_name
+from tacit.condense.periods import machine_name
 from tacit.condense.plan import plan
 from tacit.health.trust import trust
 from tacit.home.layout import Home

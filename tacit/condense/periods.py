@@ -1,4 +1,4 @@
-"""Which days, weeks and months are due for condensation, and when the next run is due.
+"""Days, weeks and months: which are due for condensation, and which of several machines condenses them.
 
 A day is over at the first time of the schedule after its noon: with `0 23 * * *` that is 23:00 of the same
 day, with `0 4 * * *` 04:00 of the next. A week is over with its Sunday, a month with its last day. Weeks
@@ -8,15 +8,24 @@ What must stay true:
 - nothing is due before it is over, and missed periods stay due however old they are, the oldest first;
 - a day or week is due again if conversations of it arrive after it was condensed; a month is condensed once;
 - times are local to the home but compared as UTC, so that no clock change makes a day due twice or never.
+
+Machines that share a remote claim a period by a lease: a ref on the remote that only one machine can create.
+It names its owner, so that a machine that crashed can resume. Without a remote there is only one machine, and
+the home's own lock is enough.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Literal, NamedTuple
 
 from tacit.errors import UsageError
+from tacit.git.remotes import list_leases, take_lease
+from tacit.git.repository import Git
+from tacit.home import files
+from tacit.home.layout import Home
 
 PeriodKind = Literal["day", "week", "month"]
 _LAST_MINUTE_BEFORE_NOON = time(11, 59)  # the next minute is the first that counts
@@ -150,3 +159,42 @@ def _iter_times(schedule: str, start: datetime, *, back: bool = False) -> Iterat
 def _to_utc(moment: datetime) -> datetime:
     """Convert to UTC, because within one zone Python compares local times."""
     return moment.astimezone(UTC)
+
+
+# Leases
+
+
+def claim_periods(home: Home, git: Git, remote: str | None, names: list[str]) -> tuple[list[str], str]:
+    """The names that we claimed, and why the others have to wait if the remote could not be reached."""
+    if remote is None:
+        return names, ""
+    claimed: list[str] = []
+    owner = machine_name(home)
+    existing = list_leases(
+        git, remote
+    )  # one request for all: what others claimed stays due here until their commits arrive
+    if isinstance(existing, str):
+        return claimed, _not_reachable(remote, existing)
+    for name in names:
+        ref = name.replace(" ", "/")
+        answer: bool | str = existing.get(ref) == git.blob_name(owner.encode())
+        if ref not in existing:
+            answer = take_lease(git, remote, ref, owner)
+        if isinstance(answer, str):
+            return claimed, _not_reachable(remote, answer)
+        claimed += [name] if answer else []
+    return claimed, ""
+
+
+def _not_reachable(remote: str, why: str) -> str:
+    return f"{remote} could not be asked whether another machine does it: {why}"
+
+
+def machine_name(home: Home) -> str:
+    """The name of this copy of the home, created once."""
+    try:
+        return home.machine.read_text().strip()
+    except FileNotFoundError:
+        files.make_directories(home.private)
+        files.replace(home.machine, f"{secrets.token_hex(8)}\n".encode())
+        return machine_name(home)
