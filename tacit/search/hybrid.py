@@ -273,21 +273,16 @@ def _embed_query(
 ) -> tuple[bytes | None, str]:
     if engine.embedder is None or not query.text:
         return None, ""
-    weigh = _make_weigher(engine.index, scope)
+
+    def weigh(word: str) -> float:
+        """A word that is in many chunks of this home says little about which one is meant."""
+        return COMMON_WORD_FREQUENCY / (COMMON_WORD_FREQUENCY + engine.index.words.frequency(word, scope))
+
     try:
         seconds = None if deadline is None else deadline - time.monotonic()
         return engine.embedder.query(query.text, weigh, seconds), ""
     except EmbedderError as error:
         return None, f"vector: {error}"
-
-
-def _make_weigher(index: Index, scope: Scope) -> Callable[[str], float]:
-    """A word that is in many chunks of this home says little about which one is meant."""
-
-    def weigh(word: str) -> float:
-        return COMMON_WORD_FREQUENCY / (COMMON_WORD_FREQUENCY + index.words.frequency(word, scope))
-
-    return weigh
 
 
 # Boosts

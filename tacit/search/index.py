@@ -1,8 +1,8 @@
-"""The index protocol. tests/search/sqlite/contract.py tests it, for any backend.
+"""The protocol of an index, which tests/search/sqlite/contract.py tests for any backend.
 
-An index holds documents as chunks and finds them in two ways: by words and by vectors. Ranking across the
-two and the query language are in other modules of tacit.search. What a scope excludes is never read by
-either.
+An index holds documents as chunks and finds them by words, by vectors and along links, each behind a protocol
+of its own. Ranking across them and the query language are in other modules of tacit.search. What a scope
+excludes is never read by any of them. The services choose the backend (`tacit/services.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""class Searcher: keeps the index of one home up to date and answers queries from it.
+"""Answers queries from the index of one home, which is brought up to date first.
 
 Every query gets an answer. If the index is missing, broken, locked or not complete yet, the files are scanned
 instead, and the answer says so. A broken index is quarantined and rebuilt.

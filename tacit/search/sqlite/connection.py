@@ -180,7 +180,7 @@ class StateCache:
     masks: dict[Scope, bytes] = dataclasses.field(default_factory=dict)  # the most recently used one last
 
 
-class Connection:
+class SqliteConnection:
     """One connection to the file: its transactions, and which chunks a scope allows."""
 
     def __init__(self, file: Path) -> None:

@@ -34,7 +34,7 @@ from tacit.search.index import (
 from tacit.search.model import EVERYTHING, Chunk, Document, Scope
 from tacit.search.sqlite.connection import (
     FILES_CTE,
-    Connection,
+    SqliteConnection,
     checksum,
     encode_agent,
     encode_exact,
@@ -62,7 +62,7 @@ class SqliteIndex:
     """One connection. Use it from one thread at a time."""
 
     def __init__(self, file: Path) -> None:
-        self._db = Connection(file)
+        self._db = SqliteConnection(file)
         self.writable = self._db.writable
         self.words, self.vectors, self.links = (
             SqliteWords(self._db), SqliteVectors(self._db), SqliteLinks(self._db)

@@ -22,7 +22,7 @@ from tacit.search.query import Term, match_expression
 from tacit.search.sqlite.connection import (
     FILES_CTE,
     TOKENIZER,
-    Connection,
+    SqliteConnection,
     paths_json,
     placeholders,
     scope_condition,
@@ -50,7 +50,7 @@ class SqliteWords:
     """Text is passed through `prepare_document` before it is stored, so the table of words sees what
     `matches` and queries see."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: SqliteConnection) -> None:
         self._db = connection
         self._tokenizer = connection.handle.fts5_tokenizer(TOKENIZER[0], [*TOKENIZER[1:]])
         self._words_sought: tuple[tuple[str, ...], dict[str, str]] = ((), {})
@@ -127,7 +127,7 @@ class SqliteWords:
 
 
 class SqliteVectors:
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: SqliteConnection) -> None:
         self._db = connection
         self._embedder: str | None = None  # the embedder that this connection holds vectors of
 
@@ -274,7 +274,7 @@ class SqliteVectors:
 
 
 class SqliteLinks:
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: SqliteConnection) -> None:
         self._db = connection
 
     def count_references(self, paths: Collection[str], scope: Scope = EVERYTHING) -> dict[str, int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from tacit.diagnostics import Problem
-from tacit.text import globs, signals
+from tacit.text import signals
 from tacit.topics import regex
 from tacit.topics.model import Trigger
 from tacit.topics.regex import Expressions
@@ -166,7 +166,7 @@ class GlobTrigger(_ExpressionTrigger):
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         texts = [(rule, rule.trigger.match) for rule in rules if rule.trigger.match]
-        super().__init__(rules, texts, _compile_glob(globs.translate_path_glob), whole=True)
+        super().__init__(rules, texts, _compile_glob(signals.translate_path_glob), whole=True)
 
     def find(self, source: MatchInput) -> Iterator[tuple[int, str]]:
         for path in source.paths[:_MAX_PATHS]:
@@ -195,7 +195,7 @@ class UrlTrigger(_ExpressionTrigger):
     def __init__(self, rules: Sequence[Rule]) -> None:
         texts = [(rule, rule.trigger.match) for rule in rules if rule.trigger.match]
         texts += [(rule, word) for rule in rules for word in rule.trigger.words]
-        super().__init__(rules, texts, _compile_glob(globs.translate_url_glob), whole=True)
+        super().__init__(rules, texts, _compile_glob(signals.translate_url_glob), whole=True)
 
     @classmethod
     def read(cls, entry: TriggerEntry) -> Iterator[Trigger]:
