@@ -40,6 +40,10 @@ _Model = TypeVar("_Model")
 _LOCK_TIMEOUT_S = 0.5  # to wait for another process that is indexing
 _UPDATE_LOCK_TIMEOUT_S = 30.0  # the same, if the update itself was asked for
 _BYTES_INDEXED_PER_S = 1 << 20  # bytes that can be indexed in a second
+_RIPGREP_TIMEOUT_S = 10.0
+_CHUNKS_PER_BATCH = 2_000  # chunks in a transaction: memory stays flat, and other writers get their turn
+_TEXTS_PER_CALL = 512  # texts per call of the embedder
+_RACY_NS = 50_000_000  # a file this fresh may change again without a new time
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,9 +223,6 @@ def _largest(until: float | None) -> int | None:
 # ---------------------------------------------------------------- which files
 
 
-_RIPGREP_TIMEOUT_S = 10.0
-
-
 class Warnings:
     """The warnings of one query or update. A separate object: if the parts of a searcher held the searcher
     itself, that would be a cycle, and a searcher that is dropped would keep its index open."""
@@ -347,11 +348,6 @@ def run_ripgrep(root: str, folders: Sequence[str], words: Sequence[str]) -> Sequ
 
 
 # ---------------------------------------------------------------- from files to chunks
-
-
-_CHUNKS_PER_BATCH = 2_000  # chunks in a transaction: memory stays flat, and other writers get their turn
-_TEXTS_PER_CALL = 512  # texts per call of the embedder
-_RACY_NS = 50_000_000  # a file this fresh may change again without a new time
 
 
 @dataclass(frozen=True, slots=True)
