@@ -22,7 +22,6 @@ from tacit.transcripts.capture import Session
 from tacit.transcripts.model import Transcript
 
 if TYPE_CHECKING:
-    from tacit.context.delivery.bootstrap import BootstrapResult
     from tacit.context.model import Compiled
     from tacit.llm.chat import Chat
     from tacit.llm.structured import Ask
@@ -217,23 +216,4 @@ class Memory:
     ) -> list[dict[str, Any]] | None:
         """The files that a host loads when a session begins, as a new list by the rule of the session. None
         if `files` is not a list."""
-        return self.bootstrapped(session_key, files, workspace, **asked).files
-
-    def bootstrapped(
-        self,
-        session_key: str,
-        files: object,
-        workspace: str | None = None,
-        *,
-        agent: str | None = None,
-        sender: str = "",
-        trigger: str = "",
-        message: str = "",
-        trial: bool = False,
-    ) -> BootstrapResult:
-        """Like `bootstrap`, with the receipt and whether anything changed. A trial is not logged and belongs
-        to no conversation. `message`: what the user wrote, if the host loads its files for each turn."""
-        profile = self.services.profiles.profile_of(
-            session_key, agent=agent, sender=sender, trigger=trigger, trial=trial
-        )
-        return self.services.choose_files(profile, files, workspace, message, trial=trial)
+        return self.services.bootstrap(session_key, files, workspace, **asked).files

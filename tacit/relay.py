@@ -5,16 +5,15 @@
 Operations: turn, message, tool, session-end, event. Standard input is the body of the operation, a JSON
 object; `text`, `prompt`, `message` or `content` is the text, `sessionKey` may stand for `session_key`,
 `sessionId` for `session_id`, `agentId` for `agent`, `senderId` or `from` for `sender`, with `channel` in
-front where it names none. It prints one JSON object and exits with 0 within its deadline (250 ms), whatever
-happens:
+front if it names none. It always prints one JSON object and exits with 0 within its deadline (250 ms):
 
-    {"continue": true, "additionalContext": "…"}    what this turn is given; without it where there is nothing
-    {"continue": true, "spooled": true}             there is no daemon; kept in .tacit/spool until there is
+    {"continue": true, "additionalContext": "…"}    what is added to this turn; missing if there is nothing
+    {"continue": true, "spooled": true}             there is no daemon; the event waits in .tacit/spool
     {"continue": true, "reason": "tacit: …"}        what went wrong
 
 The JSON that a host's hook receives is read as it is, and answered as that host reads it: with
-hookSpecificOutput, with systemMessage where something went wrong, or with nothing. An event that is not
-understood is kept in .tacit/spool; `tacit status` tells.
+hookSpecificOutput, with systemMessage if something went wrong, or with nothing. An event that is not
+understood is kept in .tacit/spool; `tacit status` reports it.
 
 Python compiles a script anew each time it is run, so all but the beginning is in tacit.client.relay.
 """

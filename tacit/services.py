@@ -29,7 +29,6 @@ from tacit.review.format import find_targets
 from tacit.review.store import ReviewQueue
 from tacit.search.index import IndexBackend, SearchParts
 from tacit.sessions.conversations import Conversations
-from tacit.sessions.policy import SessionProfile
 from tacit.sessions.profiles import SessionProfiles
 from tacit.sessions.recovery import SessionRecovery
 from tacit.transcripts.session_commits import SessionCommitter
@@ -48,7 +47,8 @@ def load_later(module: str, name: str) -> Any:
 
 if TYPE_CHECKING:
     from tacit.condense.service import MemoryCondenser
-    from tacit.context.delivery.bootstrap import BootstrapResult, bootstrap
+    from tacit.context.delivery.bootstrap import BootstrapResult
+    from tacit.context.delivery.bootstrap import bootstrap as choose_files
     from tacit.context.home_view import LiveHome
     from tacit.context.service import TurnService
     from tacit.erase.service import ErasureService
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from tacit.topics.model_gate import GatedActivator
 else:
     MemoryCondenser = load_later("tacit.condense.service", "MemoryCondenser")
-    bootstrap = load_later("tacit.context.delivery.bootstrap", "bootstrap")
+    choose_files = load_later("tacit.context.delivery.bootstrap", "bootstrap")
     TurnService = load_later("tacit.context.service", "TurnService")
     LiveHome = load_later("tacit.context.home_view", "LiveHome")
     SpeakerAttribution = load_later("tacit.learn.attribution", "SpeakerAttribution")
@@ -157,15 +157,29 @@ class Services:
             gate=self._gate,
         )
 
-    def choose_files(
-        self, profile: SessionProfile, files: object, workspace: str | None, message: str, *, trial: bool
+    def bootstrap(
+        self,
+        session_key: str,
+        files: object,
+        workspace: str | None = None,
+        *,
+        agent: str | None = None,
+        sender: str = "",
+        trigger: str = "",
+        message: str = "",
+        trial: bool = False,
     ) -> BootstrapResult:
-        """The files that a host loads when a session begins."""
+        """The files that a host loads when a session begins, with the receipt and whether anything changed.
+        A trial is not logged and belongs to no conversation. `message`: what the user wrote, if the host
+        loads its files for each turn."""
+        profile = self.profiles.profile_of(
+            session_key, agent=agent, sender=sender, trigger=trigger, trial=trial
+        )
         now = self.clock.now()
         if trial:
-            return bootstrap(self.home, self.config, profile, files, workspace, now, trial=True)
+            return choose_files(self.home, self.config, profile, files, workspace, now, trial=True)
         key = profile.kind.key
-        return bootstrap(
+        return choose_files(
             self.home, self.config, profile, files, workspace, now,
             read_conversation=lambda: self.turns.conversation(key, message),
         )  # fmt: skip

@@ -52,7 +52,7 @@ class LocalHome:
             IS_ANSWERED.reset(token)
         if operation == "end_session":
             with suppress(TacitError, OSError):  # finalized; the next process that opens the home commits it
-                self._context.live.commit_ended()
+                self._context.live.commit_ended_sessions()
         return answer
 
     def _drain_spool(self) -> None:

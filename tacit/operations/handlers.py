@@ -112,7 +112,7 @@ def bootstrap(served: OperationContext, body: Body) -> Json:
     the user wrote, if the host loads its files for each turn."""
     host, body = find_translation(body), _normalize_host(body)
     caller = read_caller(body)
-    result = served.memory.bootstrapped(
+    result = served.memory.services.bootstrap(
         caller.session_key,
         body.get("files"),
         read_text(body, "workspace") or None,

@@ -62,7 +62,7 @@ class RebuildMerger:
         with files.hold_lock(self._home.private / "lifecycle.lock", 5.0):  # no process learns meanwhile
             branch = open_rebuild(self._home, self._git, name)
             result = self._rebuilder.rebuild(name, setup, tick, self._already_written(branch))
-            with branch.locked():
+            with branch.lock():
                 commit, paths = self._merge_branch(branch, result.base)
             self._record_runs(setup, result.base)
             tag = self._tag_snapshot(name) if commit else ""

@@ -138,7 +138,7 @@ class Rebuilder:
         finished one is updated to the current home. `taken_over`: notes that match the branch already and
         need not be committed."""
         target = open_rebuild(self._home, self._git, name)
-        with target.locked():
+        with target.lock():
             base = self._require_clean_base(taken_over)
             previous, wanted = target.state(), RebuildState(base, setup.settings)
             if previous is not None and previous.settings != wanted.settings:
@@ -339,7 +339,7 @@ class _Replay:
         if heard is None:
             return []
         learned = learn(heard, self._known_names, self._extractors, self._models.ask_for("extract"))
-        self._raise_if_stopped(learned.failed.values())
+        self._check_models(learned.failed.values())
         changes = [
             change
             for change in redirect_changes(learned.changes, self._replica.profiles, self._pages.head)
@@ -392,7 +392,7 @@ class _Replay:
         self._pages.flush([page, private_note(page, self._pages.head)])
         periods = [Period("day", day)]
         summary = self._replica.condenser.condense(periods, prune=False, archive=False, heards={day: heards})
-        self._raise_if_stopped(())
+        self._check_models(())
         for edit in summary.edits:
             self._pages.drop(edit.path)
             old_lines = set(_lines(edit.old))
@@ -440,7 +440,7 @@ class _Replay:
         seen = {str(week): [*map(line_token, _week_lines(self._notes, week))] for week in self._weeks}
         self._replica.runs.condense(seen, self._moment)
         self._replica.condenser.condense(self._weeks, prune=False, archive=False)
-        self._raise_if_stopped(())
+        self._check_models(())
 
     def _archive(self) -> None:
         """Archive the pages that were archived before, and new pages that are old enough."""
@@ -461,7 +461,7 @@ class _Replay:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 (root / path).rename(target)
 
-    def _raise_if_stopped(self, failed: Iterable[str]) -> None:
+    def _check_models(self, failed: Iterable[str]) -> None:
         self._failed += failed
         if self._models.error:
             raise TacitError(

@@ -62,7 +62,7 @@ class Rebuild:
         self._home, self._git = home, git
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         files.make_directories(self.folder)
         with files.hold_lock(self.folder / "lock", 0.5):
             yield

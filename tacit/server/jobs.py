@@ -382,7 +382,7 @@ class JobRunner:
         return ""
 
     def _commit_ended(self) -> str:
-        outcome = self.served.live.commit_ended()
+        outcome = self.served.live.commit_ended_sessions()
         if outcome is None:
             return ""
         if outcome.commits or outcome.sealed:

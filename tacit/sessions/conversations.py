@@ -62,7 +62,7 @@ class Conversations:
             key, agent = state.opening.session_key, state.opening.agent
         key = resolve_key(key, agent)
         if not self.is_captured(key, agent):
-            return self.open_uncaptured()
+            return self.open_without_capture()
         is_start_given = started is not None or state is not None
         if state is None:
             start = fix_offset(self._clock.in_zone(require_valid_time(started or self._clock.now())))
@@ -89,7 +89,7 @@ class Conversations:
             ended=lambda: self._on_end(opening.session_key, opening.session_id),
         )
 
-    def open_uncaptured(self) -> Session:
+    def open_without_capture(self) -> Session:
         """A session that accepts messages and writes nothing, for agents whose conversations are not kept."""
         return Session(None, now=self._clock.now, in_zone=self._clock.in_zone, finish=self._finalize)
 

@@ -35,12 +35,12 @@ _MAX_SHOWN_CHARS = 40  # of a host's value, in a notice
 
 _FALLBACK_FORMS = {
     "acp": "a run of another program, which others may read",
-    "boot": "a run that the host began, which others may read",
-    "hook": "a run that somebody outside began",
-    "dashboard": "a session of the host's dashboard, and its key does not tell who sits there",
-    "explicit": "a session that somebody named by hand, and its key does not tell who",
+    "boot": "a run that the host started, which others may read",
+    "hook": "a run that was started from outside",
+    "dashboard": "a session of the host's dashboard, and its key does not say who uses it",
+    "explicit": "a session that was named by hand, and its key does not say by whom",
     "slash": "a command on a channel, and others may read the answer",
-    "global": "one session for everybody who writes to the host",
+    "global": "one session for all people who write to the host",
     "unknown": "a session that the host itself knows nothing about",
 }
 _POSSIBLE_MAIN_FORMS = ("dashboard", "explicit")
@@ -93,8 +93,8 @@ def resolve_profile(
 
 
 def sender_name(value: object) -> str:
-    """The sender as text. Empty: the host does not say. A value that is neither text nor a number may be
-    anybody."""
+    """The sender as text. Empty: the host does not say. A value that is neither text nor a number may
+    stand for any person."""
     if value is None or isinstance(value, str):
         return value or ""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else UNREADABLE_SENDER
@@ -225,7 +225,7 @@ def _stranger_notice(sender: str) -> Notice:
 def _past_stranger_notice() -> Notice:
     return Notice(
         "not-owner",
-        "Somebody who is not in owners wrote in this session before, and the host does not say who writes "
+        "A person who is not in owners wrote in this session before, and the host does not say who writes "
         "now, so only what anyone may see is given. If it was you, add that id to owners in "
         "memory-config.yaml; else let the host keep senders apart (its setting session.dmScope, if it has "
         "one).",
@@ -235,8 +235,8 @@ def _past_stranger_notice() -> Notice:
 def _several_senders_notice() -> Notice:
     return Notice(
         "several-senders",
-        "Several senders have written in this session, so it is nobody's: only what anyone may see is given. "
-        "Name your own ids in owners in memory-config.yaml, or let the host keep senders apart (its "
+        "Several senders have written in this session, so it is not the owner's: only what anyone may see is "
+        "given. Name your own ids in owners in memory-config.yaml, or let the host keep senders apart (its "
         "setting session.dmScope, if it has one).",
     )
 

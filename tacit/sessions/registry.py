@@ -3,7 +3,7 @@
 What must stay true:
 - an event is on disk when `message` or `tool` returns, and an event that is sent again with its id is not
   stored again, even if the process died in between;
-- an event of one session key is never stored in a session of another key, whatever id comes with it;
+- an event of one session key is never stored in a session of another key, even if the ids are equal;
 - events of one session are stored in the order they arrive, and sessions do not wait for each other;
 - no event is refused because its session was finalized, moved or closed meanwhile.
 """
@@ -233,8 +233,8 @@ class SessionRegistry:
     def end(
         self, about: SessionRef, *, at: datetime | None = None, tags: tuple[str, ...] = (), record: str = ""
     ) -> Sealed | None:
-        """Finalize now; the commit follows in `commit_ended`. None: there were no events. Ending again
-        returns the same answer. `record`: an id as for messages, so that a repeated end cannot end the
+        """Finalize now; the commit follows in `commit_ended_sessions`. None: there were no events. Ending
+        again returns the same answer. `record`: an id as for messages, so that a repeated end cannot end the
         session that began after it."""
         record = _scope_record_id(about, record)
         self._services.home.require()
@@ -245,11 +245,11 @@ class SessionRegistry:
             about = self._finder.with_own_id(about)
             live = self._finder.find_on_disk(about)
         if live is None:
-            return self._find_ended(about)
+            return self._find_end(about)
         live = self._table.add(live)
         with live.lock:
             if live.is_over or not self._is_still_open(live):  # another process was faster
-                return self._find_ended(SessionRef(about.session_key, live.session_id))
+                return self._find_end(SessionRef(about.session_key, live.session_id))
             session = self._open_session(live, live.about)
             if record and session.path:
                 self._events.ids.note(record, NotedEvent(live.session_id, 0, "", session.path))
@@ -277,14 +277,14 @@ class SessionRegistry:
         self._events.remember_end(live.about.session_key, sealed)
         return sealed
 
-    def _find_ended(self, about: SessionRef) -> Sealed | None:
+    def _find_end(self, about: SessionRef) -> Sealed | None:
         session_id = about.session_id or self._events.find_last_id(about.session_key)
         if ended := self._events.find_end(session_id):
             return ended
         path = self._services.conversations.find_last_part(session_id) if session_id else None
         return self._events.read_seal(session_id, path) if path else None
 
-    def commit_ended(self) -> RecoveryResult | None:
+    def commit_ended_sessions(self) -> RecoveryResult | None:
         """Commit the ended sessions. None: there are none."""
         if not self._needs_commit:
             return None

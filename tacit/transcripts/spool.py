@@ -142,7 +142,7 @@ def _clean_body(body: "Mapping[str, Any]") -> "dict[str, Any]":
 def _make_folder(root: str) -> str:
     folder = os.path.join(root, FOLDER)
     if os.path.islink(os.path.dirname(folder)) or os.path.islink(folder):
-        # A home from somebody else may have a link here, and messages would end up at its target.
+        # A home that came from another person may have a link here: messages would end up at its target.
         raise OSError(errno.ELOOP, "it is a link", folder)
     if not os.path.isdir(folder):
         os.makedirs(folder, 0o700, exist_ok=True)
@@ -181,7 +181,7 @@ def _open_last(folder: str) -> tuple[int, bool]:
 
 
 def _open_new(folder: str) -> int:
-    # A growing number keeps the order whatever the clock does; the rest makes the name unique.
+    # A growing number keeps the order even if the clock is set back; the rest makes the name unique.
     last = _file_names(folder)[-1:]
     number = int(last[0].split("-")[0]) + 1 if last else 1
     name = f"{number:010}-{os.urandom(6).hex()}{_SUFFIX}"
@@ -366,7 +366,7 @@ def _read_lines(fd: int, offset: int) -> "Iterator[tuple[bytes, int]]":
 
 def _lock(fd: int) -> None:
     if not _try_lock(fd, time.monotonic() + _DRAIN_TIMEOUT_S):
-        raise TimeoutError("somebody who adds to the spool does not let go of it")
+        raise TimeoutError("a process that adds to the spool keeps it locked")
 
 
 def _take_line(

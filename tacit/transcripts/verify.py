@@ -68,7 +68,7 @@ def read_recorded_hashes(git: Git) -> tuple[dict[str, RecordedHash], list[str]]:
 
 
 def _choose_oldest(git: Git, records: list[RecordedHash]) -> RecordedHash:
-    """The oldest by descent, since anybody can write any date. Of entries that do not descend from one
+    """The oldest by descent, since a commit may have any date. Of entries that do not descend from one
     another, one on the main line counts before one that a merge brought in."""
     if len({record.hash for record in records}) == 1:
         return records[0]

@@ -75,7 +75,7 @@ def test_cli_explain_session_lists_what_the_bootstrap_lane_loads(home: Path, tac
     settle(home, "context_compiler: {profile: full}\n")
     (home / "knowledge/identity/USER.md").write_text("---\ntype: identity\n---\n# Ines\n\nPots.\n")
     found = {file["name"]: file for file in told(tacit, "agent:main:main")["files"]}
-    loaded = opened(home).bootstrapped("agent:main:main", [], None)
+    loaded = opened(home).services.bootstrap("agent:main:main", [], None)
     assert [name for name, file in found.items() if file["tokens"]] == [
         one["name"] for one in loaded.files or ()
     ]

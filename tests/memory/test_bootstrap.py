@@ -647,7 +647,7 @@ def test_memory_bootstrap_answers_with_the_list_alone(garden: Path) -> None:
     memory = opened(garden)
     assert [one["name"] for one in memory.bootstrap(STRANGER, HOST, None) or ()] == ["SOUL.md"]
     assert memory.bootstrap(OWNER, None, None) is None
-    assert memory.bootstrapped(OWNER, HOST, None, trigger="heartbeat").receipt.lane == "bootstrap"
+    assert memory.services.bootstrap(OWNER, HOST, None, trigger="heartbeat").receipt.lane == "bootstrap"
 
 
 def test_a_host_may_keep_its_own_files_or_lose_memory_md_alone(lane: Lane) -> None:

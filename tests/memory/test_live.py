@@ -247,10 +247,10 @@ def test_an_id_stays_the_one_of_its_key_after_the_session_was_sealed_and_committ
     live = begun(home, clock)
     ours, mine = live.message(OURS, "user", "ours"), live.message(HOST, "user", "mine")
     assert live.end(OURS)
-    live.commit_ended()
+    live.commit_ended_sessions()
     assert live.message(HOST, "user", "more").path == mine.path, "in this process"
     assert live.end(HOST)
-    live.commit_ended()
+    live.commit_ended_sessions()
     live.close()
     assert records(home) == []
     again = begun(home, clock)
@@ -284,7 +284,7 @@ def test_an_end_with_the_id_of_another_key_ends_nothing_and_tells_nothing(home: 
     assert sealed is not None
     assert sealed.path == mine.path
     assert live.end(OURS) is None, "remembered"
-    live.commit_ended()
+    live.commit_ended_sessions()
     live.close()
     again = begun(home, clock)
     assert again.end(OURS) is None, "sealed and committed"
@@ -665,11 +665,11 @@ def test_the_end_seals_at_once_and_commits_later(
     assert writer.is_sealed(file)
     assert digest(file.read_bytes()) == sealed.sha256
     assert (sealed.commit, len(git_log())) == (None, before)
-    done = talking.commit_ended()
+    done = talking.commit_ended_sessions()
     assert done is not None
     assert len(done.commits) == 1
     assert git_log()[0].trailer("Transcript-SHA256") == [sealed.sha256]
-    assert talking.commit_ended() is None
+    assert talking.commit_ended_sessions() is None
     assert records(home) == []
 
 
@@ -680,7 +680,7 @@ def test_ending_twice_gives_the_same_answer(home: Path, clock: Clock, about: Ses
     sealed = live.end(about)
     assert sealed is not None
     assert live.end(about) == sealed
-    live.commit_ended()
+    live.commit_ended_sessions()
     assert live.end(about) == sealed
     live.close()
     later = begun(home, clock).end(about._replace(session_id=sealed.session_id))
@@ -719,11 +719,11 @@ def test_an_end_that_git_cannot_commit_now_is_committed_when_it_can(
     talking.message(MAIN, "user", "hello")
     talking.end(MAIN)
     (home / ".git/MERGE_HEAD").write_text("x")
-    done = talking.commit_ended()
+    done = talking.commit_ended_sessions()
     assert done is not None
     assert "in progress" in done.waiting
     (home / ".git/MERGE_HEAD").unlink()
-    done = talking.commit_ended()
+    done = talking.commit_ended_sessions()
     assert done is not None
     assert len(done.commits) == 1
 
@@ -733,10 +733,10 @@ def test_without_auto_commit_an_end_is_left_to_the_person(home: Path, clock: Clo
     live = begun(home, clock)
     live.message(MAIN, "user", "hello")
     live.end(MAIN)
-    done = live.commit_ended()
+    done = live.commit_ended_sessions()
     assert done is not None
     assert done.commits == ()
-    assert live.commit_ended() is None  # nobody asks again every second
+    assert live.commit_ended_sessions() is None  # nobody asks again every second
     live.close()
 
 

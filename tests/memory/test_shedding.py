@@ -192,5 +192,5 @@ def test_a_conversation_that_cannot_be_read_leaves_all_files_and_a_notice(
 def test_a_trial_is_asked_of_no_conversation(talk: Talk) -> None:
     for text in (USED, IDLE, IDLE):
         talk.turn(text)
-    looked = talk.memory().bootstrapped(OWNER, [], None, message=IDLE, trial=True)
+    looked = talk.memory().services.bootstrap(OWNER, [], None, message=IDLE, trial=True)
     assert [one["name"] for one in looked.files or ()] == ALL

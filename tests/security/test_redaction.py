@@ -376,7 +376,7 @@ def test_a_daemon_keeps_and_logs_nothing_of_them(near: Path) -> None:
                 except TacitError:
                     continue
         assert leaks(near) == []  # while it runs: nothing waits to be cleaned later
-        served.live.commit_ended()
+        served.live.commit_ended_sessions()
     assert (near / ".tacit/daemon.log").read_bytes()
     settled(near)
     assert leaks(near) == []

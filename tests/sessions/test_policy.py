@@ -373,7 +373,7 @@ def test_a_run_that_a_webhook_began_is_nobodys_whatever_its_key_looks_like(trigg
     for kind, key in KEYS.items():
         profile = resolve_profile(key, WITH, sender=OWNER, trigger=trigger)
         assert codes(profile) == ["nobodys"]
-        assert "somebody outside" in profile.notices[0].text
+        assert "started from outside" in profile.notices[0].text
         assert profile.rule.audience == "anyone"
         assert profile.rule.files == (None if kind == "fallback" else ("SOUL.md",))
 
@@ -426,12 +426,12 @@ def test_a_key_of_no_known_form_leaves_the_hosts_list_and_says_so_once(key: obje
     ("key", "expected"),
     [
         ("agent:main:acp:0c", "another program"),
-        ("agent:main:boot:0c", "that the host began"),
-        ("agent:main:hook:0c", "somebody outside"),
+        ("agent:main:boot:0c", "that the host started"),
+        ("agent:main:hook:0c", "started from outside"),
         ("agent:main:dashboard:0c", "add dashboard to sessions.main_keys"),
         ("agent:main:explicit:0c", "add explicit to sessions.main_keys"),
         ("agent:main:telegram:slash:7", "others may read the answer"),
-        ("global", "everybody"),
+        ("global", "all people"),
         ("unknown", "knows nothing about"),
     ],
 )

@@ -337,7 +337,7 @@ _ACTIONS = {
 def _open_or_continue(memory: Memory, session_id: str) -> Session:
     """The open session. A finalized one goes on in a new part, so that no message is lost."""
     if session_id == UNRECORDED_ID:
-        return memory.services.conversations.open_uncaptured()
+        return memory.services.conversations.open_without_capture()
     if memory.services.conversations.is_open(session_id):
         return memory.session(session_id=session_id)
     opening = _find_opening(memory, session_id)

@@ -79,7 +79,7 @@ def run_rebuild(options: argparse.Namespace) -> int:
         return _list_rebuilds(memory, options)
     if options.drop:
         place = find_rebuild(memory.home, memory.git, options.drop)
-        with place.locked():
+        with place.lock():
             place.drop()
         output.say(f"removed {place.name} and the branch {place.branch}")
         return 0

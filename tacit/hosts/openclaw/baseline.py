@@ -279,7 +279,7 @@ def replay_files(
             sum(file.tokens for file in loaded), "replayed, shortened" if is_cut else "replayed"
         )
         listed = bootstrap_files.list_entries(kind, texts, str(workspace))
-        compiled = memory.bootstrapped(key, listed, str(workspace), trial=True)
+        compiled = memory.services.bootstrap(key, listed, str(workspace), trial=True)
         replays[kind] = (bulk, float(compiled.receipt.tokens))
     return replays
 

@@ -193,7 +193,7 @@ def _find_missing_files(migration: Migration) -> Iterator[str]:
         entries = bootstrap_files.list_entries(
             kind if kind in bootstrap_files.TYPES else "group", texts, str(workspace)
         )
-        compiled = memory.bootstrapped(key, entries, str(workspace), trial=True)
+        compiled = memory.services.bootstrap(key, entries, str(workspace), trial=True)
         missing = [
             dropped.source for dropped in compiled.receipt.dropped if dropped.code in ("missing", "empty")
         ]
