@@ -19,14 +19,14 @@ def test_install_shows_what_it_changes_and_says_what_comes_next(gateway: Gateway
     assert f'+ plugins.entries.tacit.config.home = "{gateway.home}"' in said
     assert "Your id on telegram is not known" in said  # anybody may write to this host
     assert "kept    what the host loads by itself: main" in said
-    assert "The gateway has taken it over" in said
+    assert "The gateway has loaded it" in said
     assert "tacit openclaw uninstall" in said
 
 
 def test_a_second_install_finds_nothing_to_do(gateway: Gateway) -> None:
     before = gateway.host.config.read_bytes()
     ran = gateway.tacit("install", "--yes")
-    assert (ran.code, ran.stdout.splitlines()[0]) == (0, "Nothing to do: all is installed and set.")
+    assert (ran.code, ran.stdout.splitlines()[0]) == (0, "Nothing to do: everything is installed and set.")
     assert gateway.host.config.read_bytes() == before
 
 

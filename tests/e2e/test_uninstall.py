@@ -51,7 +51,7 @@ def test_uninstall_leaves_config_and_workspace_byte_for_byte_as_they_were(
     assert ran.code == 0, ran.stderr
     assert f"Only telegram:{OWNER} may write to the host, so that is taken to be you." in ran.stdout
     assert "comments in it go" in ran.stdout
-    assert "No gateway runs." in ran.stdout
+    assert "The gateway is not running." in ran.stdout
     assert f'owners: ["telegram:{OWNER}"]' in (commands.home / "memory-config.yaml").read_text()
     assert b"comment" not in alone.config.read_bytes()
 
