@@ -2,7 +2,7 @@
 
 What must stay true:
 - every route has the same access check, and it runs before the body is read;
-- a turn is answered by its deadline, whatever its worker does; the time it waited in the queue counts;
+- a turn is answered by its deadline, even if its worker hangs; the time it waited in the queue counts;
 - a request that cannot be admitted is refused at once; an admitted one is finished, even if the server stops;
 - no operation can end the server. An unexpected error is logged with its trace, and the caller gets only a
   reference to the log entry.
@@ -14,40 +14,29 @@ import asyncio
 import json
 import os
 import resource
-import secrets
 import socket
 import sys
 import time
-import traceback
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from tacit.config.schema import ServeSettings
-from tacit.deadline import DEADLINE, IS_ANSWERED
 from tacit.errors import (
-    Busy,
-    ConfigError,
-    DiskError,
-    GitError,
-    HomeError,
-    SessionError,
-    StoreError,
-    TacitError,
     UsageError,
 )
 from tacit.operations.catalog import DAEMON_OPERATIONS, OPERATIONS, Operation
 from tacit.operations.fields import session_key_of
-from tacit.privacy.redaction import clean
 from tacit.server import auth, request
 from tacit.server.auth import TcpAccess
+from tacit.server.executor import Executor
+from tacit.server.failures import FailureReporter
+from tacit.server.health import HealthReporter
 from tacit.server.http import RETRY_AFTER, ConnectionLimits, Connections, Reply, RequestHead, error_reply
 from tacit.server.instance import LISTEN_BACKLOG
 from tacit.server.log import Log
 from tacit.server.metrics import CONTENT_TYPE, Metrics
-from tacit.server.pool import Pool, WorkItem, WorkKind, WorkResult
-from tacit.version import VERSION
+from tacit.server.pool import WorkKind, WorkResult
 from tacit.wire import Json, empty_turn
 
 TURN_GRACE_S = 0.05  # seconds that a turn may take beyond its deadline, to pass its answer on
@@ -65,16 +54,6 @@ _RESERVED_FILES = 256  # file descriptors that are not for connections but for t
 _SESSION_NOTICES = ("unknown-key", "nobodys", "main-thread", "not-owner", "several-senders")
 _MAX_LOGGED_KEY_CHARS = 120  # characters of a session key
 _MAX_RECORD_BYTES = 32 << 20  # bytes, the same limit as the relay's: long messages are kept too
-_ERROR_CODES: tuple[tuple[type[TacitError], str], ...] = (
-    (DiskError, "disk"),
-    (StoreError, "store"),
-    (ConfigError, "config"),
-    (HomeError, "home"),
-    (SessionError, "session"),
-    (GitError, "git"),
-)
-
-
 # The code and reason for the receipt of a skipped turn that no worker saw. A worker writes its own receipt.
 _NO_REASON = ("", "")
 _BUSY_REASON = ("busy", "Too much was asked at the same time.")
@@ -127,29 +106,40 @@ class Server:
     ) -> None:
         self._run, self._settings = run, serve
         self.deadline_ms = deadline_ms  # for turns that name none; may be changed at any time
-        self._metrics, self._log, self._describe_home = metrics, log, about
+        self._metrics, self._log = metrics, log
         self._on_skipped = skipped  # called for each turn that got an empty answer
         self._stuck_after, self._grace, self._diagnostics_timeout = stuck, grace, look
         self.routes = (*operations, *DAEMON_OPERATIONS)
         limits = limits or ConnectionLimits(body_bytes=serve.max_request_kb << 10)
         limits = limits._replace(connections=_connection_limit(limits.connections))
         self._connections = Connections(self, limits, time.monotonic)
-        # Two at least: one of them may wait for a model on another machine.
-        self._pool = Pool("tacit-worker", serve.workers, serve.waiting, at_once=max(2, cores))
-        # For what must be answered even when all workers hang.
-        self._aside = Pool("tacit-aside", 1, 16)
-        self._reader = Pool("tacit-reader", 1, 64)
-        self._pools = (self._pool, self._aside, self._reader)
+        self._failures = FailureReporter(metrics, log)
+        self._executor = Executor(
+            serve.workers,
+            serve.waiting,
+            cores,
+            stuck_after=stuck,
+            metrics=metrics,
+            log=log,
+            failures=self._failures,
+        )
+        self._health = HealthReporter(
+            self._executor,
+            self._failures,
+            metrics,
+            describe_home=about,
+            count_connections=lambda: len(self._connections),
+            timeout=look,
+        )
         self._listeners: list[asyncio.Server] = []
         self._local_listener: asyncio.Server | None = None  # the one on the unix socket
         self._tcp_access: TcpAccess | None = None
-        self._started = time.time()
-        self._started_clock = time.monotonic()
-        self._given_up_jobs = 0
         self._previous_switch_interval = sys.getswitchinterval()
         self._housekeeping_timer: asyncio.TimerHandle | None = None
         self.stop_requested = asyncio.Event()  # set by POST /v1/stop
-        self._register_gauges()
+        metrics.gauge(
+            "tacit_connections", "Connections that are open.", lambda: len(self._connections), quick=True
+        )
 
     # ------------------------------------------------ life
 
@@ -198,14 +188,14 @@ class Server:
             listener.close()
         self._connections.close_idle()
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and not (self._pool.idle() and not self._connections.working()):
+        workers = self._executor.workers
+        while time.monotonic() < deadline and not (workers.idle() and not self._connections.working()):
             await asyncio.sleep(0.005)
-        if not self._pool.idle():
-            self._log.say("warning", "stopped_early", running=self._pool.standing().running)
+        if not workers.idle():
+            self._log.say("warning", "stopped_early", running=workers.standing().running)
         if self._housekeeping_timer is not None:
             self._housekeeping_timer.cancel()
-        for pool in self._pools:
-            pool.close()
+        self._executor.close()
         self._connections.close_all()
         await asyncio.sleep(0)  # lets the closed connections run their callbacks
         sys.setswitchinterval(self._previous_switch_interval)
@@ -218,29 +208,7 @@ class Server:
             max(0.01, min(0.5, shortest / 4)), self._run_housekeeping
         )
         self._connections.sweep()
-        for pool in self._pools:
-            for job in pool.give_up_stuck(time.monotonic()):
-                self._report_stuck(job, pool)
-
-    def _report_stuck(self, job: WorkItem, pool: Pool) -> None:
-        self._given_up_jobs += 1
-        self._metrics.stuck.add()
-        self._log.say(
-            "error",
-            "stuck",
-            operation=job.name,
-            seconds=round(time.monotonic() - job.started, 1),
-            workers=pool.standing().threads,
-            stuck=pool.standing().stuck,
-        )
-
-    def _register_gauges(self) -> None:
-        gauge, stats = partial(self._metrics.gauge, quick=True), self._pool.standing
-        gauge("tacit_in_flight", "Requests that are worked on.", lambda: stats().running)
-        gauge("tacit_waiting", "Requests that wait for a worker.", lambda: stats().waiting)
-        gauge("tacit_workers", "Workers that can be counted on.", lambda: stats().threads)
-        gauge("tacit_workers_stuck", "Workers that hang now.", lambda: stats().stuck)
-        gauge("tacit_connections", "Connections that are open.", lambda: len(self._connections))
+        self._executor.give_up_stuck()
 
     # ------------------------------------------------ callbacks of connections (http.App)
 
@@ -256,7 +224,7 @@ class Server:
 
     def _check_route(self, head: RequestHead) -> Reply | None:
         if self._connections.stopping:
-            return self._stopping_reply()
+            return _stopping_reply()
         if head.target == "*" and head.method == "OPTIONS":
             return _options_reply(("GET", "HEAD", "OPTIONS", "POST"))
         try:
@@ -284,13 +252,13 @@ class Server:
         return max(limit, _MAX_RECORD_BYTES) if is_record else limit
 
     async def answer(self, head: RequestHead, body: bytes) -> Reply:
-        name = "none"
+        name, is_turn = "none", False
         try:
             matched = self._match(head)
-            name = matched.operation.name
+            name, is_turn = matched.operation.name, matched.operation.is_turn
             reply = await self._route(head, matched, body)
         except Exception as error:  # noqa: BLE001 - the caller gets an answer in any case
-            reply = self._failure_reply(name, error)
+            reply = self._failures.reply(name, error, is_turn=is_turn)
         self._metrics.requests.add(name, str(reply.status))
         self._metrics.seconds.add(time.monotonic() - head.arrived, name)
         return reply
@@ -308,7 +276,7 @@ class Server:
             self._log.sometimes("warning", reason, status=status)
 
     def crashed(self, error: Exception) -> None:
-        self._log_bug("connection", error)
+        self._failures.log_bug("connection", error)
 
     # ------------------------------------------------ routes
 
@@ -323,7 +291,7 @@ class Server:
 
     async def _route(self, head: RequestHead, matched: RouteMatch, body: bytes) -> Reply:
         if self._connections.stopping:
-            return self._stopping_reply()
+            return _stopping_reply()
         operation = matched.operation
         if operation in DAEMON_OPERATIONS:
             return await self._answer_own_route(operation.name)
@@ -336,7 +304,7 @@ class Server:
             kind = _kind_of(operation, len(body))
             reply = await self._run_operation(operation, fields, head.arrived, kind)
         except Exception as error:  # noqa: BLE001 - the caller gets an answer in any case
-            reply = self._failure_reply(operation.name, error)
+            reply = self._failures.reply(operation.name, error, is_turn=operation.is_turn)
         if reply.status != 200:
             self._report_skipped(
                 operation, fields, head.arrived, _BUSY_REASON if reply.status == 503 else _NO_REASON
@@ -346,79 +314,22 @@ class Server:
     async def _parse_body(self, body: bytes) -> dict[str, Any]:
         if len(body) <= _MAX_LOOP_JSON_BYTES:
             return request.parse_object(body)
-        parsed: dict[str, Any] = await self._run_aside(
-            self._reader, "json", lambda: request.parse_object(body), self._settings.request_seconds
+        parsed: dict[str, Any] = await self._executor.run_aside(
+            self._executor.reader,
+            "json",
+            lambda: request.parse_object(body),
+            self._settings.request_seconds,
         )
         return parsed
 
     async def _answer_own_route(self, name: str) -> Reply:
         if name == "metrics":
-            return Reply(200, (await self._metrics_text()).encode("utf-8"), CONTENT_TYPE)
+            return Reply(200, (await self._health.metrics_text()).encode("utf-8"), CONTENT_TYPE)
         if name == "stop":
             self._log.say("info", "asked_to_stop")
             self.stop_requested.set()
             return _json_reply({"stopping": True, "pid": os.getpid()}, 202)
-        return _json_reply(await self._health())
-
-    async def _metrics_text(self) -> str:
-        try:
-            text: str = await self._run_aside(
-                self._aside, "metrics", self._metrics.text, self._diagnostics_timeout
-            )
-        except Busy:
-            return self._metrics.text(quick=True)
-        return text
-
-    async def _health(self) -> Json:
-        stats = self._pool.standing()
-        health: Json = {
-            "status": "ok",
-            "version": VERSION,
-            "pid": os.getpid(),
-            "started": time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(self._started)),
-            "uptime_seconds": round(time.monotonic() - self._started_clock, 1),
-            "workers": {"count": stats.threads, "busy": stats.running, "stuck": stats.stuck},
-            "given_up": self._given_up_jobs,
-            "waiting": stats.waiting,
-            "connections": len(self._connections),
-            "refused": int(self._metrics.refused.value("busy")),
-            "problems": [],
-        }
-        if stats.stuck:
-            health["problems"].append(
-                f"{stats.stuck} of the workers hang and were given up; {stats.threads} can work. "
-                "See stuck in .tacit/daemon.log. A restart frees them."
-            )
-        home_report = await self._home_report()
-        health["problems"] += home_report.pop("problems", [])
-        if health["problems"]:
-            health["status"] = "degraded"
-        return {**home_report, **health}
-
-    async def _home_report(self) -> Json:
-        if self._describe_home is None:
-            return {}
-        try:
-            return dict(
-                await self._run_aside(self._aside, "health", self._describe_home, self._diagnostics_timeout)
-            )
-        except Busy:
-            return {"problems": ["What the home is doing could not be told in time."]}
-        except Exception as error:  # noqa: BLE001 - the caller gets an answer in any case
-            return {
-                "problems": [
-                    f"What the home is doing could not be told: see {self._log_bug('health', error)}."
-                ]
-            }
-
-    async def _run_aside(self, pool: Pool, name: str, call: Callable[[], Any], seconds: float) -> Any:
-        """Run a short call in a thread without waiting for the workers; Busy if it takes too long."""
-        outcome = await self._run_in_pool(pool, name, call, time.monotonic() + seconds, 0.0)
-        if not isinstance(outcome, WorkResult):
-            raise Busy("This could not be looked up in time. Try again in a moment.")
-        if outcome.error is not None:
-            raise outcome.error
-        return outcome.value
+        return _json_reply(await self._health.report())
 
     # ------------------------------------------------ operations
 
@@ -429,8 +340,8 @@ class Server:
             self._turn_seconds(fields) if operation.is_turn else self._settings.request_seconds
         )
         in_time = time.monotonic() < deadline
-        outcome = await self._run_in_pool(
-            self._pool,
+        outcome = await self._executor.run(
+            self._executor.workers,
             operation.name,
             lambda: self._call_operation(operation, fields, deadline),
             deadline,
@@ -439,8 +350,11 @@ class Server:
         )
         if isinstance(outcome, WorkResult):
             if outcome.error is not None:
-                return self._failure_reply(operation.name, outcome.error)
-            return self._success_reply(operation, fields, outcome.value)
+                return self._failures.reply(operation.name, outcome.error, is_turn=operation.is_turn)
+            answer: _EncodedAnswer = outcome.value
+            if answer.turn is not None:
+                self._count_turn(operation, fields, answer.turn)
+            return Reply(200, answer.data)
         if outcome == "full":
             self._metrics.refused.add("busy")
             self._log.sometimes("warning", "busy", operation=operation.name)
@@ -466,69 +380,6 @@ class Server:
             503, "busy", "No worker was free in time, so nothing was done. Try again.", RETRY_AFTER
         )
 
-    async def _run_in_pool(
-        self,
-        pool: Pool,
-        name: str,
-        call: Callable[[], Any],
-        deadline: float,
-        grace: float,
-        kind: WorkKind = "record",
-    ) -> WorkResult | str:
-        """The outcome; or `full`: it was not admitted; `waited`: its time ran out before it began, and it
-        will not begin; `late`: it is still running."""
-        answered: asyncio.Future[WorkResult | str] = self._loop.create_future()
-
-        def run() -> Any:
-            answered_token, until_token = IS_ANSWERED.set(answered.done), DEADLINE.set(deadline)
-            try:
-                return call()
-            finally:
-                IS_ANSWERED.reset(answered_token)
-                DEADLINE.reset(until_token)
-
-        job = WorkItem(
-            name,
-            run,
-            lambda outcome: self._post_outcome(answered, outcome),
-            latest=deadline,
-            limit=deadline + grace + self._stuck_after,
-            kind=kind,
-        )
-        if not pool.admit(job):
-            return "full"
-        timers = [
-            self._loop.call_at(deadline, self._expire, pool, job, answered, False),
-            self._loop.call_at(deadline + grace, self._expire, pool, job, answered, True),
-        ]
-        try:
-            return await answered
-        finally:
-            for timer in timers:
-                timer.cancel()
-
-    def _expire(
-        self, pool: Pool, job: WorkItem, answered: asyncio.Future[WorkResult | str], is_last: bool
-    ) -> None:
-        if answered.done():
-            return
-        if pool.drop(job) or job.state == "dropped":
-            answered.set_result("waited")
-        elif is_last:
-            answered.set_result("late")
-
-    def _post_outcome(self, answered: asyncio.Future[WorkResult | str], outcome: WorkResult) -> None:
-        with suppress(RuntimeError):  # the loop is closed, so nobody waits for it
-            self._loop.call_soon_threadsafe(self._accept_outcome, answered, outcome)
-
-    def _accept_outcome(self, answered: asyncio.Future[WorkResult | str], outcome: WorkResult) -> None:
-        if answered.done():
-            self._metrics.late.add()
-            if outcome.error is not None and not isinstance(outcome.error, TacitError):
-                self._log_bug("late", outcome.error)
-        else:
-            answered.set_result(outcome)
-
     def _call_operation(
         self, operation: Operation, fields: dict[str, Any], deadline: float
     ) -> _EncodedAnswer:
@@ -552,11 +403,6 @@ class Server:
             raise UsageError("'deadline_ms' must be a whole number of milliseconds.")
         return min(deadline_ms, _MAX_TURN_MS) / 1000
 
-    def _success_reply(self, operation: Operation, fields: dict[str, Any], answer: _EncodedAnswer) -> Reply:
-        if answer.turn is not None:
-            self._count_turn(operation, fields, answer.turn)
-        return Reply(200, answer.data)
-
     def _skipped_reply(
         self, operation: Operation, fields: dict[str, Any], arrived: float, reason: str, *, begun: bool
     ) -> Reply:
@@ -571,14 +417,10 @@ class Server:
         """Report in another thread, or not at all if many wait: skipping a turn must not take long."""
         if operation.name != "turn":
             return
-        now = time.monotonic()
-        began = time.time_ns() - int((now - arrived) * 1e9)
+        began = time.time_ns() - int((time.monotonic() - arrived) * 1e9)
         turn_fields = {**fields, "session_key": session_key_of(fields)}
         call = partial(self._on_skipped, turn_fields, began, *reason)
-        soon = now + self._diagnostics_timeout
-        self._aside.admit(
-            WorkItem("skipped", call, lambda _: None, latest=soon, limit=soon + self._stuck_after)
-        )
+        self._executor.run_later("skipped", call, self._diagnostics_timeout)
 
     def _count_turn(self, operation: Operation, fields: dict[str, Any], turn: _TurnStats) -> None:
         lane = "runtime" if fields.get("lane") == "runtime" else "prompt"
@@ -591,51 +433,14 @@ class Server:
                 )
         self._metrics.tokens.add(by=turn.tokens)
 
-    # ------------------------------------------------ what went wrong
-
-    def _failure_reply(self, name: str, error: BaseException) -> Reply:
-        if isinstance(error, UsageError):
-            # Without the message: it may quote the request.
-            self._log.sometimes("warning", "usage", operation=name)
-            return error_reply(400, "usage", _first_line(error))
-        if isinstance(error, Busy):
-            self._log.sometimes("warning", "held", operation=name)
-            return error_reply(503, "busy", _first_line(error), RETRY_AFTER)
-        if isinstance(error, TacitError):
-            code = next((code for kind, code in _ERROR_CODES if isinstance(error, kind)), "failed")
-            self._log.sometimes("error", code, operation=name, error=_first_line(error))
-            return error_reply(500, code, self._message_for_caller(name, error))
-        if isinstance(error, OSError):
-            self._log.sometimes(
-                "error", "system", operation=name, error=error.strerror or type(error).__name__
-            )
-            return error_reply(500, "system", f"The system refused: {error.strerror or 'no reason given'}.")
-        reference = self._log_bug(name, error)
-        return error_reply(
-            500, "bug", f"Something went wrong that should not. .tacit/daemon.log has it under {reference}."
-        )
-
-    def _message_for_caller(self, name: str, error: TacitError) -> str:
-        """The text of an error. A host may show it to anyone in the session, so the answer to a turn leaves
-        out details of the home; they are in the log."""
-        if any(route.name == name and route.is_turn for route in self.routes):
-            return "The turn could not be made. See .tacit/daemon.log for why."
-        return _first_line(error)
-
-    def _log_bug(self, name: str, error: BaseException) -> str:
-        reference = secrets.token_hex(4)
-        self._metrics.bugs.add()
-        trace = "".join(traceback.format_exception(error))
-        self._log.say("error", "bug", operation=name, reference=reference, trace=trace)
-        return reference
-
-    def _stopping_reply(self) -> Reply:
-        return error_reply(
-            503, "stopping", "The daemon is about to end. Start it again, or go on without.", RETRY_AFTER
-        )
-
 
 # ---------------------------------------------------------------- values
+
+
+def _stopping_reply() -> Reply:
+    return error_reply(
+        503, "stopping", "The daemon is stopping. Start it again, or go on without it.", RETRY_AFTER
+    )
 
 
 def _kind_of(operation: Operation, size: int) -> WorkKind:
@@ -668,11 +473,6 @@ def _options_reply(methods: Sequence[str]) -> Reply:
 
 def _json_reply(value: Json, status: int = 200) -> Reply:
     return Reply(status, json.dumps(value).encode("ascii"))
-
-
-def _first_line(error: TacitError) -> str:
-    """The first line of its message: the lines after it are output of another program."""
-    return clean(str(error).split("\n", 1)[0]).text[:500]
 
 
 def _turn_stats(answer: Json) -> _TurnStats:
