@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from datetime import datetime
 from typing import NamedTuple
 
 from tacit.app import load_config, search_parts
 from tacit.config import Config
-from tacit.errors import Busy, HomeError, TacitError
+from tacit.errors import HomeError, TacitError
 from tacit.home.layout import Home
 from tacit.home.listing import INDEXED
 from tacit.memory import Memory
@@ -29,10 +29,10 @@ from tacit.operations.handlers import OperationContext, take_spooled
 from tacit.search.home_index import IndexResult
 from tacit.search.searcher import Searcher
 from tacit.search.watcher import watch_home
+from tacit.server.home_jobs import HomeJobs
 from tacit.server.log import Log
 from tacit.server.metrics import Metrics
 from tacit.sessions.registry import boot_seconds
-from tacit.topics.schedules import DueSchedule, find_due_topics
 from tacit.transcripts import spool
 from tacit.wire import Json
 
@@ -44,7 +44,6 @@ _FIRST_SCAN_PENDING = "the first look at the files is not done yet"  # not repor
 _MIN_LOGGED_FILES = 100  # files indexed in one pass
 _FIRST_COMMIT_DELAY_S = 60.0  # seconds after the start
 _FIRST_LEARN_DELAY_S = 10.0
-_MAX_CONVERSATIONS = 20  # conversations to learn from in one run, before other jobs get a turn
 
 
 class BackgroundJob(NamedTuple):
@@ -89,6 +88,53 @@ class OutOfTime(Exception):
     """Draining ran out of time; the rest waits for the next run."""
 
 
+class SpoolDrainer:
+    """Takes the events that hosts spooled while no daemon ran, oldest first."""
+
+    def __init__(
+        self,
+        served: Callable[[], OperationContext],
+        log: Log,
+        clock: Callable[[], float],
+        is_stopping: Callable[[], bool],
+    ) -> None:
+        self._served, self._log, self._clock, self._is_stopping = served, log, clock, is_stopping
+        self._root = served().memory.home.root
+        self._lock = threading.Lock()
+        self.taken = 0
+
+    def drain_before(self) -> None:
+        """Drain before a new message is kept: spooled messages are older. Both meet after the daemon hung or
+        was not asked for a while. A new message does not wait for a long spool."""
+        deadline = self._clock() + _DRAIN_BEFORE_S
+        if spool.count_waiting(self._root) and self._lock.acquire(timeout=_DRAIN_BEFORE_S):
+            try:
+                self._drain_until(deadline)  # the job reports the error, if any
+            finally:
+                self._lock.release()
+
+    def drain(self, deadline: float | None = None) -> str:
+        with self._lock:
+            drained = self._drain_until(deadline)
+        if drained.stopped is not None and not isinstance(drained.stopped, OutOfTime):
+            raise drained.stopped
+        return ""
+
+    def _drain_until(self, deadline: float | None) -> spool.DrainResult:
+        def take(record: spool.SpooledEvent) -> None:
+            if self._is_stopping() or (deadline is not None and self._clock() > deadline):
+                raise OutOfTime
+            take_spooled(self._served(), record)
+
+        drained = spool.drain(self._root, take)
+        self.taken += drained.taken
+        if drained.taken or drained.aside:
+            self._log.say("info", "drained", taken=drained.taken, aside=len(drained.aside))
+        for reason in drained.aside[:10]:
+            self._log.say("warning", "set_aside", why=reason)
+        return drained
+
+
 class JobRunner:
     def __init__(
         self,
@@ -117,26 +163,23 @@ class JobRunner:
         self._last_index_notes = ""  # notes of the last index update
         self._index_inode: int | None = None
         self._is_home_gone = False
-        self._due_topics: Sequence[DueSchedule] = ()
-        self._due_total = 0
-        self._due_problem = ""
-        self._taken_total = 0
-        self._drain_lock = threading.Lock()
-        self._drain_until: float | None = None
-        self._has_checked_notes = False
+        self._first_drain_deadline: float | None = None
+        self.drainer = SpoolDrainer(lambda: self.served, log, clock, self._stop.is_set)
+        self._home_jobs = HomeJobs(lambda: self.served, log, self._stop.is_set)
         self.jobs = [JobState(job, clock()) for job in self._make_jobs()]
 
     def _make_jobs(self) -> Iterator[BackgroundJob]:
+        work = self._home_jobs
         yield BackgroundJob("config", lambda: 2.0, self._reload_if_changed)
-        yield BackgroundJob("spool", lambda: 2.0, self._drain_spool)
+        yield BackgroundJob("spool", lambda: 2.0, lambda: self.drainer.drain(self._first_drain_deadline))
         yield BackgroundJob("index", lambda: 2.0, self._check_index)
-        yield BackgroundJob("let_go", lambda: 5.0, self._release_quiet)
-        yield BackgroundJob("idle", lambda: 60.0, self._seal_idle)
-        yield BackgroundJob("due", lambda: 30.0, self._check_schedules)
-        yield BackgroundJob("commit", lambda: 2.0, self._commit_ended, "git")
-        yield BackgroundJob("notes", self._commit_interval, self._commit_notes, "git", _FIRST_COMMIT_DELAY_S)
-        yield BackgroundJob("learn", self._learn_interval, self._learn, "learn", _FIRST_LEARN_DELAY_S)
-        yield BackgroundJob("condense", lambda: 60.0, self._condense, "learn", _FIRST_COMMIT_DELAY_S)
+        yield BackgroundJob("let_go", lambda: 5.0, work.release_quiet)
+        yield BackgroundJob("idle", lambda: 60.0, work.seal_idle)
+        yield BackgroundJob("due", lambda: 30.0, work.check_schedules)
+        yield BackgroundJob("commit", lambda: 2.0, work.commit_ended, "git")
+        yield BackgroundJob("notes", work.commit_interval, work.commit_notes, "git", _FIRST_COMMIT_DELAY_S)
+        yield BackgroundJob("learn", work.learn_interval, work.learn, "learn", _FIRST_LEARN_DELAY_S)
+        yield BackgroundJob("condense", lambda: 60.0, work.condense, "learn", _FIRST_COMMIT_DELAY_S)
 
     # ------------------------------------------------------------ life
 
@@ -334,146 +377,9 @@ class JobRunner:
 
     def drain_first(self) -> None:
         """Drain the spool before the first request is answered, so that messages keep their order."""
-        self._drain_until = self._clock() + _FIRST_DRAIN_S
+        self._first_drain_deadline = self._clock() + _FIRST_DRAIN_S
         self.run(next(state for state in self.jobs if state.job.name == "spool"))
-        self._drain_until = None
-
-    def drain_before(self) -> None:
-        """Drain before a new message is kept: spooled messages are older. Both meet after the daemon hung or
-        was not asked for a while. A new message does not wait for a long spool."""
-        deadline = self._clock() + _DRAIN_BEFORE_S
-        if spool.count_waiting(self._home.root) and self._drain_lock.acquire(timeout=_DRAIN_BEFORE_S):
-            try:
-                self._drain_spool_until(deadline)  # the job reports the error, if any
-            finally:
-                self._drain_lock.release()
-
-    def _drain_spool(self) -> str:
-        with self._drain_lock:
-            drained = self._drain_spool_until(self._drain_until)
-        if drained.stopped is not None and not isinstance(drained.stopped, OutOfTime):
-            raise drained.stopped
-        return ""
-
-    def _drain_spool_until(self, deadline: float | None) -> spool.DrainResult:
-        def take(record: spool.SpooledEvent) -> None:
-            if self._stop.is_set() or (deadline is not None and self._clock() > deadline):
-                raise OutOfTime
-            take_spooled(self.served, record)
-
-        drained = spool.drain(self._home.root, take)
-        self._taken_total += drained.taken
-        if drained.taken or drained.aside:
-            self._log.say("info", "drained", taken=drained.taken, aside=len(drained.aside))
-        for reason in drained.aside[:10]:
-            self._log.say("warning", "set_aside", why=reason)
-        return drained
-
-    # ------------------------------------------------------------ sessions
-
-    def _release_quiet(self) -> str:
-        self.served.live.let_go_quiet()
-        return ""
-
-    def _seal_idle(self) -> str:
-        sealed = self.served.live.seal_idle()
-        if sealed:
-            self._log.say("info", "sealed_idle", sessions=len(sealed))
-        return ""
-
-    def _commit_ended(self) -> str:
-        outcome = self.served.live.commit_ended_sessions()
-        if outcome is None:
-            return ""
-        if outcome.commits or outcome.sealed:
-            self._log.say(
-                "info", "committed", commits=len(outcome.commits), sealed_after_crash=len(outcome.sealed)
-            )
-        for problem in outcome.problems:
-            self._log.say("warning", "problem", problem=problem)
-        return outcome.waiting if self.served.memory.config.git.auto_commit else ""
-
-    # ------------------------------------------------------------ notes
-
-    def _commit_interval(self) -> float:
-        return self.served.memory.config.lifecycle.commit_interval_minutes * 60.0
-
-    def _commit_notes(self) -> str:
-        """Commit changed notes, tag the day and the week. Soon after the start only if that is overdue."""
-        memory, is_first = self.served.memory, not self._has_checked_notes
-        self._has_checked_notes = True
-        if not memory.config.git.auto_commit or (
-            is_first and not memory.services.maintenance.is_commit_due()
-        ):
-            return ""
-        outcome = memory.commit()
-        if outcome.changed:
-            self._log.say("info", "worked", commits=len(outcome.commits), tags=" ".join(outcome.tags))
-        for problem in outcome.problems:
-            self._log.say("warning", "problem", problem=problem)
-        return outcome.waiting
-
-    # ------------------------------------------------------------ the lifecycle
-
-    def _learn_interval(self) -> float:
-        hourly = self.served.memory.config.lifecycle.extraction_trigger == "hourly"
-        return 3600.0 if hourly else 5.0
-
-    def _may_change_notes(self) -> bool:
-        """Whether notes may change without a request."""
-        config = self.served.memory.config
-        return config.lifecycle.extraction_trigger != "manual" and config.git.auto_commit
-
-    def _learn(self) -> str:
-        """Learn from ended conversations."""
-        memory = self.served.memory
-        if not self._may_change_notes():
-            return ""
-        try:
-            result = memory.services.extractor.learn_pending(
-                most=_MAX_CONVERSATIONS, is_over=self._stop.is_set
-            )
-        except Busy:
-            return ""  # another process is doing it
-        drafts = (*result.drafts, *memory.services.inbox.take_offers())
-        if result.sessions or drafts:
-            self._log.say(
-                "info", "learned", sessions=len(result.sessions), lines=len(result.added), drafts=len(drafts)
-            )
-        if result.failed:
-            return f"{result.waiting} conversations are still to be learned from: {result.failed[0]}"
-        return ""
-
-    def _condense(self) -> str:
-        if not self._may_change_notes():
-            return ""
-        try:
-            result = self.served.memory.services.condenser.condense_due()
-        except Busy:
-            return ""
-        if result.periods or result.edits or result.drafts:
-            self._log.say(
-                "info",
-                "condensed",
-                periods=len(result.periods),
-                notes=len(result.edits),
-                drafts=len(result.drafts),
-            )
-        return result.waiting
-
-    # ------------------------------------------------------------ schedules
-
-    def _check_schedules(self) -> str:
-        known = {(due.topic.name, due.at) for due in self._due_topics}
-        memory = self.served.memory
-        now = memory.services.clock.local_now()
-        topics = memory.services.turns.topics().topics
-        self._due_topics, self._due_problem = find_due_topics(memory.home, topics, now)
-        for due in self._due_topics:
-            if (due.topic.name, due.at) not in known:
-                self._due_total += 1
-                self._log.say("info", "topic_due", topic=due.topic.name, at=due.at.isoformat())
-        return ""
+        self._first_drain_deadline = None
 
     # ------------------------------------------------------------ reports
 
@@ -484,7 +390,7 @@ class JobRunner:
             "jobs": {state.job.name: state.as_value() for state in self.jobs},
             "followed": self.is_followed,
             "spool": spool.count_waiting(self._home.root),
-            "due": len(self._due_topics),
+            "due": len(self._home_jobs.due_topics),
             "inject": {
                 "enabled": config.inject.enabled,
                 "exclude_agents": list(config.inject.exclude_agents),
@@ -523,7 +429,7 @@ class JobRunner:
         ]
         if aside := spool.report_quarantined(self._home.root):
             problems.append(aside)
-        return problems + ([self._due_problem] if self._due_problem else [])
+        return problems + ([self._home_jobs.due_problem] if self._home_jobs.due_problem else [])
 
     def measure(self, metrics: Metrics) -> None:
         def of_jobs(value: Callable[[JobState], float]) -> Callable[[], dict[str, float]]:
@@ -540,9 +446,14 @@ class JobRunner:
         gauge("tacit_followed", "Whether changes of files are followed.",
              lambda: float(self.is_followed), quick=True)  # fmt: skip
         gauge("tacit_spool_waiting", "Records in the spool.", lambda: spool.count_waiting(self._home.root))
-        gauge("tacit_spool_taken", "Records taken from the spool.", lambda: self._taken_total, quick=True)
-        gauge("tacit_topics_due", "Topics that came due and wait.", lambda: len(self._due_topics), quick=True)
-        gauge("tacit_topics_came_due", "Topics that came due.", lambda: self._due_total, quick=True)
+        gauge("tacit_spool_taken", "Records taken from the spool.", lambda: self.drainer.taken, quick=True)
+        gauge(
+            "tacit_topics_due",
+            "Topics that came due and wait.",
+            lambda: len(self._home_jobs.due_topics),
+            quick=True,
+        )
+        gauge("tacit_topics_came_due", "Topics that came due.", lambda: self._home_jobs.due_total, quick=True)
 
 
 class _EitherEvent(threading.Event):

@@ -138,7 +138,7 @@ def _run_operation(runner: JobRunner, instance: DaemonInstance, name: str, body:
     moved, it is refused: another home may be in its place, and must not answer."""
     instance.require_held()
     if OPERATIONS_BY_NAME[name].is_spooled:
-        runner.drain_before()
+        runner.drainer.drain_before()
     return HANDLERS[name](runner.served, body)
 
 
