@@ -235,12 +235,12 @@ class Mentions:
         return match[1] + match[2] + notes.encode(quote(new) if decoded != target else new)
 
     def are_in(self, data: bytes) -> bool:
-        return bool(self.paths) and self.replaced(data) != data
+        return bool(self.paths) and self.replace(data) != data
 
-    def replaced_text(self, text: str, by: str = PLACEHOLDER_WORD) -> str:
-        return notes.decode(self.replaced(notes.encode(text), by))
+    def replace_text(self, text: str, by: str = PLACEHOLDER_WORD) -> str:
+        return notes.decode(self.replace(notes.encode(text), by))
 
-    def replaced(self, data: bytes, by: str = PLACEHOLDER_WORD) -> bytes:
+    def replace(self, data: bytes, by: str = PLACEHOLDER_WORD) -> bytes:
         if not self.paths and not self.digests:
             return data
 

@@ -137,7 +137,7 @@ def carry_out(
     with hold_sessions(home, erasure, paths), GitWork(home, git).writing({}):
         entry = {"kind": erasure.kind, "began": now.isoformat(timespec="seconds")}
         files.replace(journal, json.dumps(entry).encode())
-        tell("writing the history anew")
+        tell("rewriting the history")
         rewritten = HistoryRewriter(git, erasure, plan.survey).write()
         # Before the files: the transcript tells which log lines belong to a session.
         derived.clean()
@@ -149,13 +149,13 @@ def carry_out(
         held_indexes = switch_history(git, erasure, plan.survey, rewritten, again=plan.cut_short)
         for file in plan.large:
             file.unlink(missing_ok=True)
-        tell("removing what nothing leads to any more")
+        tell("removing unreachable objects")
         drop_unreachable_objects(git)
-    tell("looking for what is left")
+    tell("searching for what is left")
     plan.spellings = {}
     remaining = {
         *_find_remaining(home, git, erasure, derived, plan.spellings),
-        *(f"{file} (somebody holds it)" for file in held_indexes),
+        *(f"{file} (another process holds it)" for file in held_indexes),
     }
     journal.unlink()
     files.fsync_directory(home.private)

@@ -52,7 +52,7 @@ class RewriteResult:
         self.commits[name] = new
         self._short[name[:_SHORT_DIGITS].encode()] = name
 
-    def renamed(self, message: bytes) -> bytes:
+    def rename(self, message: bytes) -> bytes:
         """Replace names of commits in a message by the new ones."""
         return _COMMIT_NAME.sub(self._rename_match, message)
 
@@ -235,7 +235,7 @@ class HistoryRewriter:
         return key + b" " + os.fsencode(self._erasure.person(os.fsdecode(name))) + b">" + when
 
     def _rewrite_message(self, message: bytes) -> bytes:
-        return self.done.renamed(self._erasure.message(message))
+        return self.done.rename(self._erasure.message(message))
 
     def _rewrite_ref(self, ref: Ref) -> str | None:
         match ref.kind:

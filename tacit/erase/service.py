@@ -184,7 +184,7 @@ def _search_daily_notes(folder: Path, erasure: Erasure) -> Iterator[str]:
     for file in sorted(folder.glob("*.md")):
         with suppress(OSError):
             if file.is_file() and erasure.holds(file.read_bytes()):
-                yield f"{file}: it stands here; take it out yourself"
+                yield f"{file}: it is in here; remove it yourself"
 
 
 def _list_staying(plan: forget.ErasurePlan) -> tuple[str, ...]:

@@ -117,7 +117,7 @@ class TextEraser:
         elif b"\0" in data and any(wide.lower() in lowered for wide in self._wide):
             yield self.text
 
-    def erased(self, data: bytes, by: str = PLACEHOLDER) -> bytes:
+    def erase(self, data: bytes, by: str = PLACEHOLDER) -> bytes:
         """The data with `by` instead of the text, also where the replacement produces the text again."""
         new = by.encode()
         while spans := list(self.spans(data)):
@@ -130,12 +130,12 @@ class TextEraser:
                 break
         return data
 
-    def erased_text(self, text: str, by: str = PLACEHOLDER) -> str:
-        return notes.decode(self.erased(notes.encode(text), by))
+    def erase_text(self, text: str, by: str = PLACEHOLDER) -> str:
+        return notes.decode(self.erase(notes.encode(text), by))
 
-    def erased_log(self, text: str, by: str = PLACEHOLDER) -> str:
+    def erase_log(self, text: str, by: str = PLACEHOLDER) -> str:
         """Erase the text from a log line, which may be truncated in the middle of the text."""
-        text = self.erased_text(text, by)
+        text = self.erase_text(text, by)
         line = text.rstrip("…")
         if len(line) >= _MIN_CUT_LINE_CHARS or line != text:
             for size in range(len(self.text) - 1, _MIN_CUT_CHARS - 1, -1):
@@ -153,9 +153,9 @@ class TextEraser:
         beginning = self.text[:_MIN_CUT_CHARS]
         return beginning.encode("utf-8", "replace") in data or json.dumps(beginning)[1:-1].encode() in data
 
-    def renamed(self, name: str) -> str:
+    def rename(self, name: str) -> str:
         """Erase the text from the name of a file, a ref or a person."""
-        return self.erased_text(name, PLACEHOLDER_WORD)
+        return self.erase_text(name, PLACEHOLDER_WORD)
 
     # ------------------------------------------------------------ files
 
@@ -174,7 +174,7 @@ class TextEraser:
         if path == CONFIG:
             return self._erase_settings(data)
         if _PATTERN_FILES.search(path):
-            return self.erased(data, PLACEHOLDER_WORD)
+            return self.erase(data, PLACEHOLDER_WORD)
         head, body = _split_frontmatter(path, data)
         remaining = self._erase_frontmatter(head, lines) + self._erase_body(body, lines)
         return _update_line_count(data, remaining) if remaining.strip() else None
@@ -194,8 +194,8 @@ class TextEraser:
             is_whole = next(self.spans(value), None) == (0, len(value))
             has_text = next(self.spans(line), None) is not None
             if not (has_text and (is_whole or lines)):
-                kept_lines.append(self.erased(line, PLACEHOLDER_WORD))
-        return self.erased(b"".join(kept_lines), PLACEHOLDER_WORD)  # text that spans two lines
+                kept_lines.append(self.erase(line, PLACEHOLDER_WORD))
+        return self.erase(b"".join(kept_lines), PLACEHOLDER_WORD)  # text that spans two lines
 
     def _erase_settings(self, data: bytes) -> bytes:
         """Keep names of settings, true and false: without them tacit would not run."""
@@ -203,7 +203,7 @@ class TextEraser:
         for line in data.splitlines(keepends=True):
             key = _SETTING.match(line)
             begin = key.end() if key else 0
-            lines.append(line[:begin] + self.erased(line[begin:], PLACEHOLDER_WORD))
+            lines.append(line[:begin] + self.erase(line[begin:], PLACEHOLDER_WORD))
         return b"".join(lines)
 
     def _erase_body(self, body: bytes, lines: bool) -> bytes:

@@ -175,7 +175,7 @@ def _rewrite_log_line(match: re.Match[bytes], erasure: Erasure, rewritten: Rewri
     before, after = match[1].decode(), match[2].decode()
     if rewritten.of(before) == after and before != after:
         return b""
-    message = b"" if match[4] is None else b"\t" + rewritten.renamed(erasure.message(match[4]))
+    message = b"" if match[4] is None else b"\t" + rewritten.rename(erasure.message(match[4]))
     person = os.fsencode(erasure.person(os.fsdecode(match[3])))
     return b"%s %s %s%s\n" % (rewritten.of(before).encode(), rewritten.of(after).encode(), person, message)
 

@@ -81,7 +81,7 @@ class TextErasure(Erasure):
         if self._under:
             return
         for name in names:
-            if self.words.renamed(name) != name and not is_reserved(folder + name):
+            if self.words.rename(name) != name and not is_reserved(folder + name):
                 self._taken_names.setdefault(folder + name, set()).update(names)
 
     def learn_large(self, data: bytes) -> bool:
@@ -97,7 +97,7 @@ class TextErasure(Erasure):
             others = {other: f"{folder}{slash}{other}" for other in self._taken_names[path] if other != name}
             taken = {self._new_names.get(sibling, other) for other, sibling in others.items()}
             self._new_names[path] = next(
-                new for new in iterate_numbered(self.words.renamed(name)) if new not in taken
+                new for new in iterate_numbered(self.words.rename(name)) if new not in taken
             )
         for path in sorted({*self._taken_names, *self._holding_paths}):
             if (new := self.path(path)) != path:
@@ -147,20 +147,20 @@ class TextErasure(Erasure):
             return path
         if is_transcript(path) and (new_path := self.mentions.paths.get(path)):
             return new_path
-        if self.words.renamed(path) == path:
+        if self.words.rename(path) == path:
             return path
         folder, slash, name = path.rpartition("/")
         if is_reserved(path):
             return f"{self.path(folder)}{slash}{name}"
-        return f"{self.path(folder)}{slash}{self._new_names.get(path) or self.words.renamed(name)}"
+        return f"{self.path(folder)}{slash}{self._new_names.get(path) or self.words.rename(name)}"
 
     def ref(self, name: str) -> str:
         """Keeps the first two parts, such as refs/heads, which git needs."""
         first, kind, *rest = name.split("/")
-        return name if self._under else "/".join([first, kind, *map(self.words.renamed, rest)])
+        return name if self._under else "/".join([first, kind, *map(self.words.rename, rest)])
 
     def person(self, name: str) -> str:
-        return name if self._under else self.words.renamed(name)
+        return name if self._under else self.words.rename(name)
 
     def file(self, path: str, data: bytes) -> bytes | None:
         if not self.may_change(path):
@@ -168,7 +168,7 @@ class TextErasure(Erasure):
         if self._is_erased_pointer(data):
             return None
         if not is_transcript(path):
-            return self.words.without(path, self.mentions.replaced(data), lines=self._lines)
+            return self.words.without(path, self.mentions.replace(data), lines=self._lines)
         new = self._redact(path, data) if self.holds(data) else data
         self.mentions.add_digest(data, new)
         return new
@@ -177,15 +177,15 @@ class TextErasure(Erasure):
         return redact(data, path, self._erase, turns=self._lines, count=self._count)
 
     def _erase(self, text: str, placeholder: str) -> str:
-        return self.words.erased_text(self.mentions.replaced_text(text), placeholder)
+        return self.words.erase_text(self.mentions.replace_text(text), placeholder)
 
     def message(self, data: bytes) -> bytes:
         if self._under:
-            return self.mentions.replaced(data)
-        return self.words.erased(_rename_subject(data, self.mentions))
+            return self.mentions.replace(data)
+        return self.words.erase(_rename_subject(data, self.mentions))
 
     def text(self, data: bytes) -> bytes:
-        return data if self._under else self.words.erased(self.mentions.replaced(data), "")
+        return data if self._under else self.words.erase(self.mentions.replace(data), "")
 
     def line(self, value: object, by: str) -> object:
         if self._under:
@@ -193,7 +193,7 @@ class TextErasure(Erasure):
         return map_text(self._drop_hashes(value), lambda text: self._erase_logged(text, by))
 
     def _erase_logged(self, text: str, placeholder: str) -> str:
-        return self.words.erased_log(self.mentions.replaced_text(text), placeholder)
+        return self.words.erase_log(self.mentions.replace_text(text), placeholder)
 
     def _drop_hashes(self, value: object) -> object:
         """With the rest of a message and its hash, a short text could be guessed by trial."""
@@ -216,7 +216,7 @@ def _rename_subject(data: bytes, mentions: Mentions) -> bytes:
     new = mentions.names.get(notes.decode(match[1])) if match else None
     if new and data.startswith(b"conversation: "):
         data = b"conversation: " + new.encode() + data[data.find(b"\n") :]
-    return mentions.replaced(data)
+    return mentions.replace(data)
 
 
 def _session_identity(path: str, data: bytes) -> tuple[object, ...]:
@@ -285,12 +285,12 @@ class SessionErasure(Erasure):
 
     def file(self, path: str, data: bytes) -> bytes | None:
         if not is_transcript(path):
-            return self.mentions.replaced(data)
+            return self.mentions.replace(data)
         if self._is_target(data):
             return None
         if not self.mentions.are_in(data):
             return data
-        new = redact(data, path, self.mentions.replaced_text, turns=False, count=self._count)
+        new = redact(data, path, self.mentions.replace_text, turns=False, count=self._count)
         self.mentions.add_digest(data, new)
         return new
 
@@ -300,24 +300,23 @@ class SessionErasure(Erasure):
         remaining = [line for line in lines if not self._names_erased(line)]
         if len(remaining) < len(lines) and subject.startswith(b"conversation: "):
             subject = b"conversation: " + PLACEHOLDER_WORD.encode()
-        return self.mentions.replaced(
+        return self.mentions.replace(
             b"\n".join([subject, *remaining]).rstrip(b"\n") + b"\n" * data.endswith(b"\n")
         )
 
     def _names_erased(self, line: bytes) -> bool:
         return (
-            PLACEHOLDER_WORD.encode() in self.mentions.replaced(line)
-            and PLACEHOLDER_WORD.encode() not in line
+            PLACEHOLDER_WORD.encode() in self.mentions.replace(line) and PLACEHOLDER_WORD.encode() not in line
         )
 
     def text(self, data: bytes) -> bytes:
         is_erased = any(name and name.encode() in data for name in self._ids)
-        return b"" if is_erased else self.mentions.replaced(data)
+        return b"" if is_erased else self.mentions.replace(data)
 
     def line(self, value: object, by: str) -> object:
         if self._is_about_target(value):
             return None
-        return map_text(self._drop_keys(value), lambda text: self.mentions.replaced_text(text, by))
+        return map_text(self._drop_keys(value), lambda text: self.mentions.replace_text(text, by))
 
     def _is_about_target(self, value: object) -> bool:
         if isinstance(value, list):

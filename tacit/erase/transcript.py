@@ -58,15 +58,15 @@ def choose_path(path: str, before: bytes, after: bytes, words: TextEraser) -> st
     """The transcript's new path: its name contains the beginning of the first message."""
     old, new = form.parse(notes.decode(before), path), form.parse(notes.decode(after), path)
     old_path = PurePosixPath(path)
-    identifier = words.erased_text(str(old.fields.get("session_id", "")), PLACEHOLDER_WORD)
+    identifier = words.erase_text(str(old.fields.get("session_id", "")), PLACEHOLDER_WORD)
     begin, rest = _split_name(old_path.stem, str(old.fields.get("session_id", "")))
     if begin and identifier != old.fields.get("session_id"):
         begin = f"{begin[:5]}{form.safe_name(identifier)}-"
     name, number = _split_number(rest, form.make_slug(hint_of(old.turns)))
     if name == form.make_slug(hint_of(old.turns)):
         rest = form.make_slug(hint_of(new.turns)) + number
-    rest = re.sub(rf"(?<![^\W_]){re.escape(words.slug)}(?![^\W_])", PLACEHOLDER_WORD, words.renamed(rest))
-    return str(old_path.with_name(words.renamed(begin) + rest + old_path.suffix))
+    rest = re.sub(rf"(?<![^\W_]){re.escape(words.slug)}(?![^\W_])", PLACEHOLDER_WORD, words.rename(rest))
+    return str(old_path.with_name(words.rename(begin) + rest + old_path.suffix))
 
 
 def slug_of(data: bytes, path: str) -> str:

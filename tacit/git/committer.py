@@ -73,12 +73,12 @@ class Committer:
         """Make one commit. The caller holds the home's lock and has checked `waits_for`."""
         return self.commit_all([planned])[0]
 
-    def staged(self) -> set[str]:
+    def list_staged(self) -> set[str]:
         """Paths that the user has staged, without those of our last commit that the index still lacks."""
         git = self.git
         if not (git.directory / "index").exists() or not git.head():
             return set()
-        return list_staged(git) - self._work.untold()
+        return list_staged(git) - self._work.list_outdated()
 
     def commit_all(self, plans: Sequence[CommitPlan]) -> list[str]:
         if not plans:

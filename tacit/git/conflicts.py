@@ -53,7 +53,7 @@ def refuse_markers(path: str, data: bytes) -> None:
 
 
 def refuse_unmerged(root: str | os.PathLike[str], path: str) -> None:
-    """Raise if the file at `path` below `root` is unmerged in git, whatever its content."""
+    """Raise if the file at `path` below `root` is unmerged in git, even without markers."""
     if path in list_unmerged_below(root):
         advice = f"Resolve the merge, then run: git add -- {shlex.quote(path)}"
         raise MergeConflict(path, _UNMERGED_REASON, advice)

@@ -209,7 +209,7 @@ class History:
             if reason := committer.waits_for():
                 raise Busy(f"Nothing was undone: {reason}.")
             edits = self._reverse(commit)
-            self._refuse_undo(commit, {edit.path for edit in edits}, committer.staged())
+            self._refuse_undo(commit, {edit.path for edit in edits}, committer.list_staged())
             subject = self.describe(commit).subject
             message = f"maintenance: undo {commit[:10]} ({subject})\n\nThis reverts commit {commit}.\n"
             changes = [FileChange(edit.path, edit.kept, edit.mode) for edit in edits]

@@ -108,7 +108,7 @@ def _check_file(git: Git, status: str, path: str, limits: tuple[int, int, int]) 
         return check_memory_size(_read_staged(git, path), path, *limits)
     if path.startswith("topics/") and b"triggers:" not in _read_staged(git, path):
         advice = "Add `triggers:` to its frontmatter."
-        return [Problem(path, "has no triggers, so nothing will ever wake it.", advice, level="warning")]
+        return [Problem(path, "has no triggers, so nothing will ever activate it.", advice, level="warning")]
     return []
 
 

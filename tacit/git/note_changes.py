@@ -59,7 +59,7 @@ class NoteChangeFinder:
         has_head = git.head() is not None
         committed = git.tree("HEAD", *NOTE_FOLDERS, *NOTE_FILES) if has_head else {}
         paths = sorted({*committed, *list_files(git, *NOTE_FOLDERS, *NOTE_FILES)})
-        staged = self._committer.staged()
+        staged = self._committer.list_staged()
         absent = list_not_checked_out(git)
         filters = self._find_filters(paths)
         unchanged = find_unchanged(git, {path: name for path, name in filters.items() if name != LFS_FILTER})
@@ -88,7 +88,7 @@ class NoteChangeFinder:
     def find(self, paths: Sequence[str]) -> NoteChanges:
         """What changed in these notes, without those that the user has staged. Does not compare texts."""
         committed, changes = self._find_each(paths)
-        staged = self._committer.staged()
+        staged = self._committer.list_staged()
         ready = {
             path: change
             for path, change in changes.items()

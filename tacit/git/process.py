@@ -1,8 +1,8 @@
 """The only module that starts git.
 
 What must stay true:
-- only git itself runs: no shell, hooks, filters, pager or signing program, whatever the configuration of the
-  user or the repository says;
+- only git itself runs: no shell, hooks, filters, pager or signing program, even if the configuration of the
+  user or the repository names some;
 - user text is never taken for an option: refs are written out in full, paths go through stdin or after `--`.
 
 Only `call_remote`, `check_attribute` and `read_user_setting` see the settings of the user.

@@ -53,7 +53,7 @@ class GitWork:
         before = _read_marker(self._marker)[1]
         self._update_index(self._read_head(self._find_unchanged(before)), before)
 
-    def untold(self) -> set[str]:
+    def list_outdated(self) -> set[str]:
         """Paths whose index entry is outdated because of us; they are not the user's work."""
         return self._find_unchanged(_read_marker(self._marker)[1]) if self._marker.exists() else set()
 

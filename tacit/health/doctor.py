@@ -155,7 +155,7 @@ def _owner_name(owner: int) -> str:
 def _check_spool(home: Home, _config: Config) -> CheckResult:
     """Events that hosts left in the spool, and those that were quarantined."""
     waiting, quarantined = spool.count_waiting(home.root), spool.report_quarantined(home.root)
-    summary = "empty" if not waiting else f"{waiting} of what hosts said waits for the daemon"
+    summary = "empty" if not waiting else f"{waiting} events wait for the daemon"
     problems = (
         (Problem(f"{spool.FOLDER}/{spool.QUARANTINE}", quarantined, level="warning"),) if quarantined else ()
     )
@@ -340,7 +340,7 @@ def _check_origins(home: Home, _config: Config) -> CheckResult:
 
 
 _UNTRUSTED_MESSAGES = {
-    "other": "is the word of somebody else than you.",
+    "other": "comes from another person than you.",
     "tool": "is what a tool said.",
     "web": "is what a stranger wrote, as a tool read it.",
 }
@@ -379,7 +379,7 @@ def _check_workspaces(home: Home, config: Config) -> CheckResult:
     for path in workspaces.stamps({}):
         problems.extend(_find_note_problems(lambda path=path: workspaces.read(path), path))  # type: ignore[misc]
     if (home.root / WORKSPACE).exists():
-        message = "is never read: paths that begin so are those of adopted workspaces."
+        message = "is never read: such paths belong to adopted workspaces."
         problems.append(Problem(WORKSPACE, message, "Give it another name.", level="warning"))
     summary = "; ".join(
         f"{status.workspace.name}, {status.trouble or f'{status.files} files'}" for status in statuses
@@ -391,7 +391,7 @@ def _find_workspace_problems(status: WorkspaceStatus) -> Iterator[Problem]:
     workspace = status.workspace
     if status.missing:
         message = f"{status.trouble}: what was read of the workspace {workspace.name} before is still found."
-        advice = "Bring it back; or take it out of 'workspaces', then its passages go."
+        advice = "Bring it back, or remove it from 'workspaces' to drop what was indexed."
         yield Problem(workspace.path, message, advice, level="warning")
     elif status.trouble:
         message = f"{status.trouble}, so it is not read as a workspace."

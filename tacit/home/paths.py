@@ -53,7 +53,7 @@ def name_problem(name: str) -> str:
         category(character)[0] == "C" or (category(character)[0] == "Z" and character != " ")
         for character in name
     ):
-        return f"the name {shown} has a character that nobody can see"
+        return f"the name {shown} has an invisible character"
     if match := _FORBIDDEN.search(name):
         return f"the name {shown} has {match[0]!r} in it"
     if _ESCAPE.search(name):

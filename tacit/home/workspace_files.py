@@ -51,7 +51,7 @@ def audience_of(inside: str) -> Audience:
 
 
 def is_owner_only(inside: str) -> bool:
-    """Whether a file is for the owner only, whatever it says: agents write confidential things there."""
+    """Whether a file is always for the owner only: agents write confidential things there."""
     *folders, name = inside.casefold().split("/")
     return name == "memory.md" or "memory" in folders
 

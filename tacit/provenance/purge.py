@@ -171,7 +171,7 @@ class _OriginPurge:
     def carry_out(self, committer: Committer, preview: Purge, by: str, why: str) -> str:
         committed = self._committed_changes()
         touched = {*committed, PURGED}
-        if staged := sorted(touched & committer.staged()):
+        if staged := sorted(touched & committer.list_staged()):
             problem = f"{', '.join(staged)} is staged by you, so nothing was purged."
             raise UsageError(f"{problem} Commit it or take it back with: git restore --staged PATH")
         if filters := find_blocking_filters(self._git, touched):

@@ -18,7 +18,7 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 
 
 def utf8_argument(argument: str) -> str:
-    """Decode an argument that is text: its bytes are UTF-8, whatever the locale says."""
+    """Decode an argument that is text: its bytes are UTF-8 in every locale."""
     return os.fsencode(argument).decode("utf-8", "surrogateescape")
 
 

@@ -1,7 +1,7 @@
 """Lines for people: pieces with a style, made to fit the width of a terminal.
 
-Plain in a pipe, in colour on a terminal. Text from outside goes through `one_line`, so that columns stay
-columns whatever it holds.
+Plain in a pipe, in colour on a terminal. Text from outside goes through `one_line`, so that it cannot
+break columns.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Verdict(NamedTuple):
 def decide(topic: Topic, matched: bool, score: float, threshold: float, *, event: bool = False) -> Verdict:
     """`threshold` is that of the home, for topics that set none."""
     if topic.activation == "manual":
-        return Verdict("drop", "manual", "wakes only when it is asked for")
+        return Verdict("drop", "manual", "activates only when it is asked for")
     if topic.activation == "auto" and (matched or event):
         return Verdict("activate", "auto", "wakes by itself when a trigger matches")
     if event:

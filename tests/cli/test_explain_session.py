@@ -131,7 +131,7 @@ def test_cli_explain_session_says_the_same_in_json(home: Path, tacit: Tacit) -> 
 @pytest.mark.parametrize(
     ("key", "owner", "why"),
     [
-        ("agent:main:main", True, "nobody but owners has been seen in it"),
+        ("agent:main:main", True, "only owners have been seen in it"),
         ("agent:main:telegram:direct:7", True, "7 is in owners"),
         ("agent:main:cron:daily", True, "it runs for you"),
         ("agent:main:telegram:direct:9", False, "telegram:9 is not in owners"),

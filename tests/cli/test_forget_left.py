@@ -424,7 +424,7 @@ def test_purging_claims_no_more_than_it_does(home: Path, tacit: Tacit) -> None:
     for _ in range(2):
         done = tacit("purge", "--origin", "talk", "--yes")
         assert "nothing of it is left" not in done.stdout
-        assert "still stand" in done.stdout
+        assert "are still in transcripts" in done.stdout
 
 
 @pytest.mark.parametrize(

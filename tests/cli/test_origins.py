@@ -35,7 +35,7 @@ def test_cli_why_known_tells_file_commit_and_words(path: str, tacit: Tacit, git_
     commit = git_log()[0]
     assert done.code == 0
     assert f"{NOTE}:3\n  - 2026-03-04: The glaze is poison\n" in done.stdout
-    assert "tacit wrote it (facts/1), the word of somebody else" in done.stdout
+    assert "tacit wrote it (facts/1), another person's word" in done.stdout
     assert f"{commit.name[:10]} by tacit: {commit.subject}" in done.stdout
     assert f"from {path}, record 1" in done.stdout
     assert "user Mallory: The glaze is poison" in done.stdout
@@ -46,7 +46,7 @@ def test_cli_why_known_tells_file_commit_and_words(path: str, tacit: Tacit, git_
 def test_cli_why_known_of_nothing_says_so(tacit: Tacit) -> None:
     done = tacit("why-known", "zyxwvut")
     assert (done.code, done.stdout) == (1, "")
-    assert "Nothing here is known about 'zyxwvut'" in done.stderr
+    assert "Nothing is known about 'zyxwvut'" in done.stderr
 
 
 def test_cli_purge_shows_first_and_does_it_when_told_to(
@@ -92,7 +92,7 @@ def test_cli_doctor_lists_lines_of_others_and_those_whose_transcript_is_gone(
     lost = comment.attach("- Kontora", "facts/1", ["2020/01/01/0000-x-y#3"], "agent")
     (home / "knowledge/reference/pay.md").write_text(f"# Pay\n\n{lost}\n")
     said = tacit("doctor").stdout
-    assert f"{NOTE}:3: is the word of somebody else than you." in said
+    assert f"{NOTE}:3: comes from another person than you." in said
     assert "knowledge/reference/pay.md:3: was made from a transcript that is gone." in said
     assert "origins     2 lines by tacit" in said
 

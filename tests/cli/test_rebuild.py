@@ -56,7 +56,7 @@ def test_cli_rebuild_compare_and_adopt(talked: Path, tacit: Tacit, questions: Pa
     before = (talked / MEMORY).read_bytes()
     made = tacit("rebuild", "--name", "v2", "--extractors", "decisions,lessons")
     assert made.code == 0, made.stderr
-    assert "learned anew from 2 conversations" in made.stdout
+    assert "learned again from 2 conversations" in made.stdout
     assert "tacit adopt-branch v2" in made.stdout
     assert (talked / MEMORY).read_bytes() == before
     asked = ("--questions", str(questions), "--searchable", "knowledge")
@@ -98,7 +98,7 @@ def test_cli_rebuild_lists_and_drops(talked: Path, tacit: Tacit) -> None:
         (("adopt-branch", "nobody"), "There is no rebuild 'nobody'"),
         (("rebuild", "--drop", "nobody"), "There is no rebuild 'nobody'"),
         (("compare", "main", "nobody"), "no rebuild, branch, tag or commit"),
-        (("compare", "main", "main", "--budgets", "few"), "no list of numbers"),
+        (("compare", "main", "main", "--budgets", "few"), "is not a list of token counts"),
         (("compare", "main", "main", "--questions", "missing.yaml"), "cannot be read"),
     ],
 )

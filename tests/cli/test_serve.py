@@ -226,7 +226,7 @@ def test_cli_status_names_who_is_left_out_as_the_config_says(home: Path, tacit: 
     lines = tacit("status").stdout.splitlines()
     assert lines[4:] == [
         "daemon       not running (start it with `tacit serve`)",
-        "spool        1 record for the daemon to take",
+        "spool        1 record waiting for the daemon",
         "inject       lanes runtime, daily; never for mole, shrew",
         "capture      off",
         "memory       agents may add to it; read-only while tacit is the host's memory slot",

@@ -83,7 +83,7 @@ def test_the_list_says_what_wakes_each_topic_and_what_is_missing(topics: Path, t
     ran = tacit("topics")
     assert (ran.code, ran.stderr) == (0, "")
     header, kiln, mail, blank, problem = ran.stdout.splitlines()
-    assert header.split() == ["topic", "activation", "priority", "subscribes", "for", "wakes", "on"]
+    assert header.split() == ["topic", "activation", "priority", "subscribes", "for", "activates", "on"]
     assert kiln.split() == ["kiln", "auto", "medium", "0", "pattern", '"kiln"']
     assert mail.split()[:7] == ["mail", "gated", "high", "2,", "1", "not", "there"]
     assert 'owner  pattern "PR|pull request", keywords inbox' in mail
@@ -122,7 +122,7 @@ def test_a_home_without_topics_says_what_one_is(topics: Path, tacit: Tacit) -> N
     (topics / "mail.md").unlink()
     assert tacit("topics").stdout.startswith("There are no topics.")
     assert listed(tacit) == {"topics": [], "problems": []}
-    assert tacit("topics", "try", "hello").stdout == "No topic wakes for “hello”.\n"
+    assert tacit("topics", "try", "hello").stdout == "No topic activates for “hello”.\n"
 
 
 def test_by_hand_and_by_similarity_are_named_in_the_list(topics: Path, tacit: Tacit) -> None:
@@ -170,7 +170,7 @@ def test_a_bad_file_is_named_and_the_others_work(topics: Path, tacit: Tacit, nam
     (line,) = [line for line in ran.stdout.splitlines() if f"topics/{name}.md" in line]
     assert line.startswith(said)
     assert ran.code == (1 if said.startswith("error") else 0)
-    assert tacit("topics", "try", "what is in my inbox?").stdout.startswith("1 topic wakes")
+    assert tacit("topics", "try", "what is in my inbox?").stdout.startswith("1 topic activates")
     assert said in tacit("topics", "show", name).stdout
 
 
@@ -272,7 +272,7 @@ def test_try_shows_every_tier_and_writes_nothing(topics: Path, home: Path, tacit
     before = fingerprint(home)
     ran = tacit("topics", "try", "Any letters in the inbox?")
     lines = ran.stdout.splitlines()
-    assert lines[0] == "1 topic wakes for “Any letters in the inbox?”."
+    assert lines[0] == "1 topic activates for “Any letters in the inbox?”."
     assert lines[2] == "mail  gated, high priority"
     assert lines[3].split(maxsplit=1) == ["triggers", 'keyword "inbox", "letters"']
     assert [line.split()[0] for line in lines[4:6]] == ["score", "verdict"]
@@ -308,20 +308,22 @@ def test_try_says_what_the_nearest_lack(topics: Path, tacit: Tacit) -> None:
     assert [one["topic"] for one in seen["awake"]] == ["kiln"]
     assert seen["asleep"][0]["topic"] == "clay"
     assert seen["asleep"][0]["matches"] == [{"type": "pattern", "text": 'pattern "kiln"'}]
-    assert seen["asleep"][0]["reason"].endswith("wakes only when it is asked for")
+    assert seen["asleep"][0]["reason"].endswith("activates only when it is asked for")
     ran = tacit("topics", "try", "sorting the old things first")
-    assert ran.stdout.startswith("No topic wakes for")
-    assert "no trigger matched, and it does not wake by similarity alone; it wakes on pattern" in ran.stdout
+    assert ran.stdout.startswith("No topic activates for")
+    assert (
+        "no trigger matched, and it does not wake by similarity alone; it activates on pattern" in ran.stdout
+    )
 
 
 def test_try_is_asked_as_one_session(topics: Path, tacit: Tacit) -> None:
     ran = tacit("topics", "try", "my inbox", "--session-key", "agent:main:telegram:group:7")
-    assert ran.stdout.startswith("No topic wakes")
+    assert ran.stdout.startswith("No topic activates")
     assert "not for this session: its audience is owner, this is group" in ran.stdout
     (topics / "mail.md").write_text(MAIL.replace("audience: owner", "agent: kim"))
     assert "it is for the agent kim" in tacit("topics", "try", "my inbox").stdout
     ran = tacit("topics", "try", "my inbox", "--session-key", "agent:kim:main")
-    assert ran.stdout.startswith("1 topic wakes")
+    assert ran.stdout.startswith("1 topic activates")
 
 
 def test_try_takes_paths_that_tools_touched(topics: Path, tacit: Tacit) -> None:
@@ -333,7 +335,7 @@ def test_try_takes_paths_that_tools_touched(topics: Path, tacit: Tacit) -> None:
 
 @pytest.mark.usefixtures("topics")
 def test_try_says_that_a_turn_would_skip_the_message(tacit: Tacit) -> None:
-    assert tacit("topics", "try", "ok").stdout.startswith("A turn wakes nothing for it: ")
+    assert tacit("topics", "try", "ok").stdout.startswith("A turn would activate no topic for it: ")
     assert json.loads(tacit("topics", "try", "ok", "--json").stdout)["skipped"]
     assert not json.loads(tacit("topics", "try", "my inbox", "--json").stdout)["skipped"]
 
@@ -343,9 +345,9 @@ def test_try_output_shows_which_topic_corrects_the_agent(topics: Path, home: Pat
     (topics / "mute.md").write_text(STEERING.replace("    correction_hint: Speak as yourself.\n", ""))
     before = fingerprint(home)
     ran = tacit("topics", "try", "--output", "I speak as an AI here.")
-    assert ran.stdout.startswith("1 topic wakes for")
+    assert ran.stdout.startswith("1 topic activates for")
     assert "  says      Speak as yourself.\n" in ran.stdout
-    assert "mute" in ran.stdout.partition("Asleep")[2]
+    assert "mute" in ran.stdout.partition("Inactive")[2]
     assert "give the trigger a correction_hint" in ran.stdout
     assert "mail" not in ran.stdout
     seen = json.loads(tacit("topics", "try", "--output", "Hello.", "--json").stdout)

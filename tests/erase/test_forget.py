@@ -158,7 +158,7 @@ def pictures(home: Path) -> list[tuple[str, dict[str, str]]]:
 def test_a_text_is_found_however_it_is_wrapped_or_escaped(written: str) -> None:
     words = TextEraser(SECRET)
     assert words.are_in(written.encode())
-    assert "heron" not in words.erased_text(written)
+    assert "heron" not in words.erase_text(written)
 
 
 @pytest.mark.parametrize(

@@ -382,7 +382,7 @@ def stale(home: Path) -> None:
 def test_an_index_that_could_not_be_told_is_told_later(lived_in: Path) -> None:
     stale(lived_in)
     work = GitWork(Home(lived_in), Git(lived_in))
-    assert work.untold() == {NOTE}
+    assert work.list_outdated() == {NOTE}
     work.settle()
     assert not work.is_unfinished
     assert user(lived_in, "status", "--porcelain") == ""
@@ -393,7 +393,7 @@ def test_what_the_user_staged_since_is_theirs(lived_in: Path) -> None:
     (lived_in / NOTE).write_text("staged by hand\n")
     user(lived_in, "add", NOTE)
     work = GitWork(Home(lived_in), Git(lived_in))
-    assert work.untold() == set()
+    assert work.list_outdated() == set()
     work.settle()
     assert not work.is_unfinished
     assert user(lived_in, "show", f":{NOTE}") == "staged by hand\n"

@@ -91,7 +91,7 @@ def test_cli_index_follow_learns_of_every_change_until_it_is_stopped(
     follower.send_signal(signal.SIGTERM)
     _, errors = follower.communicate(timeout=PATIENCE)
     assert follower.returncode == 0
-    assert errors == "Following the files. Stop with Ctrl-C.\n"
+    assert errors == "Watching the files. Stop with Ctrl-C.\n"
 
 
 def test_cli_index_follow_survives_the_loss_of_its_index(home: Path, follower: subprocess.Popen[str]) -> None:

@@ -9,7 +9,7 @@
 
 Text may begin with a hyphen when it comes after `--` or from standard input.
 
-A message is on disk when the command returns. A session that nobody ends is sealed after
+A message is on disk when the command returns. A session that is never ended is sealed after
 capture.idle_seal_hours by the next command. For an agent whose conversations are not kept
 (capture.exclude_agents) the id is `-`, and what is said to `-` is dropped.
 """

@@ -1,9 +1,9 @@
-"""What models cost: a month as it would be, and what was really spent.
+"""Estimate what models cost per month, and show what was spent.
 
 The estimate goes by your own rates: the sessions of the last 30 days (or --sessions), the length of your
 transcripts, the models that the config names (or --model for all of them) and the prices in models.prices,
 before those that are built in (--prices shows all). Real spending comes from the ledger, which counts every
-call. Nothing is asked and nothing is sent.
+call. No model is called and nothing is sent.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
 def _choose_models(config: Config, override: str) -> dict[str, str]:
     """The model of each task: the override if given, otherwise the configured one."""
     if override and not _is_model(override):
-        raise UsageError(f"{override!r} is no model. Write it as in the config: {_EXAMPLE}.")
+        raise UsageError(f"{override!r} is not a model. Write it as in the config: {_EXAMPLE}.")
     settings = flatten(config)
     models = {task: override or find_model(task, settings)[1] for task in TASKS}
     embed = config.search.embedding_model
@@ -183,7 +183,7 @@ def _format_usd(usd: float | None) -> str:
 
 
 def _say_spent(days: Mapping[date, Sequence[Call]], limits: SpendingLimits, today: date) -> None:
-    output.say("Really spent:")
+    output.say("Spent:")
     output.print_table(
         (name, _format_spent(sum_calls(_calls_within(days, today, count))))
         for name, count in _PERIODS.items()
@@ -194,7 +194,7 @@ def _say_spent(days: Mapping[date, Sequence[Call]], limits: SpendingLimits, toda
             (task, model, _format_spent(spent)) for task, model, spent in _split_by_model(days)
         )
     output.say(
-        f"Limits of a day: {', '.join(_format_limits(limits))}. Change them in models of memory-config.yaml."
+        f"Daily limits: {', '.join(_format_limits(limits))}. Change them in models of memory-config.yaml."
     )
 
 

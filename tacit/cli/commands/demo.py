@@ -203,7 +203,7 @@ def _say_contents(memory: Memory) -> None:
         "knowledge/people": "who is who",
         "knowledge/procedures": "how things are done",
         "knowledge/reference": "facts to look up",
-        "topics": "playbooks that a message wakes",
+        "topics": "playbooks that a message activates",
         "archive": "cold, still searchable",
         "raw/conversations": "sealed transcripts, never edited",
     }
@@ -394,7 +394,7 @@ def _review_on_sunday(memory: Memory) -> None:
         output.say(f"              taken back by: tacit history undo {approved.commit[:10]}")
     count = len(memory.reviews.waiting())
     output.say(
-        f"   waiting    {output.pluralize(count, 'draft')} for whoever looks next: tacit review list\n"
+        f"   waiting    {output.pluralize(count, 'draft')} for the owner to review: tacit review list\n"
     )
     memory.commit()
 

@@ -19,7 +19,7 @@ Shares go from 0 to 1; null is a share of nothing. Categories are filled by --by
 With --extractors the rules that learn from conversations are held against a key of what a careful person
 would note: of the sample's conversations, or with --key of your own home's. A line is right if the key has
 it; a line that the key lacks, or that says again what another line said, is wrong. "odd" and "even" are the
-two halves of the conversations. The rules were tuned by what they missed in the odd ones, but by somebody who
+two halves of the conversations. The rules were tuned by what they missed in the odd ones, but by a person who
 had read both; the even half shows overfitting and is no blind test. As JSON: {"all": {EXTRACTOR:
 {"wanted", "found", "recall", "lines", "right", "precision", "missed", "mistaken"}}, "odd": …, "even": …}.
 

@@ -68,7 +68,7 @@ def run_forget(options: argparse.Namespace) -> int:
         _say_nothing(report, options)
     else:
         _say_plan(report, options)
-        output.say(f"\nNothing was changed. To remove all of this for ever:\n  {_forget_command(options)}")
+        output.say(f"\nNothing was changed. To remove all of this for good:\n  {_forget_command(options)}")
     return 1 if report.plan.is_empty else 0
 
 
@@ -109,7 +109,7 @@ def _say_plan(report: ErasureReport, options: argparse.Namespace) -> None:
     _say_files(plan.places)
     output.print_table(_plan_rows(report))
     _say_what_stays(report, options)
-    output.say("\nOut of reach, for you to think of:")
+    output.say("\nOut of reach, for you to check:")
     output.print_table((place,) for place in report.outside)
 
 
@@ -135,9 +135,9 @@ def _plan_rows(report: ErasureReport) -> list[tuple[str, str]]:
         ("stashes", str(survey.stashes)),
         ("staged files", str(len(survey.staged))),
         ("files of git", str(len(plan.beside))),
-        ("objects that nothing leads to", str(survey.loose)),
+        ("unreachable objects", str(survey.loose)),
         ("attachments in git-lfs", str(len(plan.large))),
-        ("passages of the index", str(report.passages)),
+        ("chunks of the index", str(report.passages)),
         *((kind, str(count)) for kind, count in sorted(plan.derived.items())),
     ]
     return [row for row in rows if row[1] != "0"]
@@ -155,11 +155,11 @@ def _say_nothing(report: ErasureReport, options: argparse.Namespace) -> None:
         return
     if options.session is not None:
         output.say(
-            "A session's id stands in the head of its transcript, which `tacit search` finds: session_id."
+            "The id of a session is session_id in the frontmatter of its transcript; `tacit search` finds it."
         )
     elif options.origin is not None:
         output.say(
-            "A session's key stands in the head of its transcript: session_key. Give its first segments,"
+            "The key of a session is session_key in the head of its transcript. Give its first segments,"
         )
         output.say("with the agent or from the channel on. How a key is read: tacit explain-session KEY")
     elif not report.plan.similar:
@@ -240,15 +240,15 @@ def _say_done(report: ErasureReport, remaining: list[str], options: argparse.Nam
 
 def _proof(report: ErasureReport, options: argparse.Namespace) -> str:
     """Say what was checked, and claim no more than that."""
-    scope = "files, names, index, logs and every object of git were looked at"
+    scope = "files, names, index, logs and every git object were searched"
     if report.plan.encrypted:
         return f"It is gone from all that can be read here ({scope}), but what is encrypted in git stays."
     if options.path:
         return f"It is gone from {options.path}, also in the history."
     if report.plan.spellings or report.plan.similar or report.adopted:
-        return f"It is gone as you gave it ({scope}). What stays is listed above."
+        return f"It is gone in the spelling you gave ({scope}). What stays is listed above."
     if options.text is None:
-        return f"Its transcripts are gone, and so is all that names them: {scope}."
+        return f"Its transcripts are gone, and so is everything that names them: {scope}."
     return f"Nothing is left of it in this home: {scope}."
 
 
@@ -261,7 +261,7 @@ def _advice(place: str) -> str:
         case [".git", "worktrees", *_]:
             return "git worktree list, then git worktree remove PATH"
         case [".git", "HEAD" | "index" | "config" | "packed-refs" | "logs" | "refs", *_]:
-            return "a name that git or tacit needs, or one that somebody gave since: git status"
+            return "a name that git or tacit needs, or one that was added since: git status"
     if place.endswith(")"):
         return ""
     return f"rm -r {shlex.quote(place)}"
@@ -311,7 +311,7 @@ _MAX_LINES_SHOWN = 200
 def purge_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--origin", metavar="ORIGIN", type=utf8_argument, required=True, help="what goes")
     parser.add_argument("--yes", action="store_true", help="do it")
-    parser.add_argument("--edited", action="store_true", help="lines that somebody changed since, too")
+    parser.add_argument("--edited", action="store_true", help="also lines that were edited since")
     parser.add_argument("--by", metavar="NAME", type=utf8_argument, help="who does it (default: the user)")
     parser.add_argument("--why", metavar="TEXT", type=utf8_argument, default="", help="kept with it")
     add_home_option(parser)
@@ -359,7 +359,7 @@ def run_purge(options: argparse.Namespace) -> int:
 
 def _say_purge(purge: Purge, options: argparse.Namespace) -> None:
     _say_lines("These lines went:" if options.yes else "These lines would go:", purge.lines)
-    _say_lines("Somebody changed these since, so they stay (--edited takes them too):", purge.edited)
+    _say_lines("These were edited since, so they stay (--edited removes them too):", purge.edited)
     rows = [
         ("transcripts", str(len({source.partition("#")[0] for source in purge.sources}))),
         ("records", str(sum("#" in source for source in purge.sources))),
@@ -375,10 +375,10 @@ def _say_purge(purge: Purge, options: argparse.Namespace) -> None:
         output.say(f"\nDone in {purge.commit[:10]}. To take it back: tacit history undo {purge.commit[:10]}")
     else:
         output.say(
-            "\nIt was purged before. No line that tacit made from it stands in notes, archive or drafts."
+            "\nIt was purged before. No line that tacit made from it is left in notes, archive or drafts."
         )
     output.say(
-        "The words still stand in transcripts and in the history. To remove them too: tacit forget --help"
+        "The words are still in transcripts and in the history. To remove them too: tacit forget --help"
     )
 
 

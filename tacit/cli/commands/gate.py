@@ -1,7 +1,7 @@
-"""What woke topics or did not; mark, report, tune.
+"""Why topics activated or did not; mark, report, tune.
 
-A decision has an id, which `log` shows. `mark` says whether the topic was of use to that message; of a topic
-that stayed asleep, whether it would have been. `tune` goes by the marks.
+A decision has an id, which `log` shows. `mark` says whether the topic was useful for that message; for a
+topic that stayed inactive, whether it would have been. `tune` proposes thresholds from the marks.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ def _check_config(home: Home) -> tuple[Config, CheckResult]:
 
 def _check_privacy(home: Home) -> CheckResult:
     closed = close_to_others(home, notes=True)
-    todo = f"Run as the user whose they are: chmod -R go= {shlex.quote(str(home.root))}"
+    todo = f"Run as their owner: chmod -R go= {shlex.quote(str(home.root))}"
     still_open = [
         Problem(os.path.relpath(path, home.root), "can be read by others.", todo, level="warning")
         for path in list_open_paths(home, notes=True)[:_MAX_FILES_SHOWN]

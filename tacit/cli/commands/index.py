@@ -22,8 +22,12 @@ from tacit.terminal.arguments import add_home_option, add_json_option, add_quiet
 
 
 def index_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rebuild", action="store_true", help="from nothing; the old one is set aside")
-    parser.add_argument("--follow", action="store_true", help="go on with every change until stopped")
+    parser.add_argument(
+        "--rebuild", action="store_true", help="build it anew from the files; the old one is quarantined"
+    )
+    parser.add_argument(
+        "--follow", action="store_true", help="keep watching, and index every change until stopped"
+    )
     add_home_option(parser)
     add_json_option(parser)
     add_quiet_option(parser)
@@ -57,7 +61,7 @@ def _follow(memory: Memory, *, quiet: bool) -> int:
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, lambda *_: stop.set())
     if not quiet:
-        output.warn("Following the files. Stop with Ctrl-C.")
+        output.warn("Watching the files. Stop with Ctrl-C.")
     root = str(memory.home.root)
     for indexed in watch_home(memory.services.searcher, root, INDEXED, stop, workspaces=memory.workspaces):
         _report_update(indexed, quiet=quiet)

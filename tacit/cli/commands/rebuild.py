@@ -107,10 +107,10 @@ def _say_rebuilt(memory: Memory, rebuilt: RebuildResult) -> None:
         output.say(f"{rebuilt.name} is up to date: {output.pluralize(rebuilt.conversations, 'conversation')}")
     else:
         again = f", {rebuilt.resumed} of them before" if rebuilt.resumed else ""
-        output.say(f"learned anew from {output.pluralize(rebuilt.conversations, 'conversation')}{again}")
+        output.say(f"learned again from {output.pluralize(rebuilt.conversations, 'conversation')}{again}")
     if rebuilt.left_out:
         output.say(
-            f"left out {output.pluralize(rebuilt.left_out, 'line')} that somebody had taken out or changed"
+            f"left out {output.pluralize(rebuilt.left_out, 'line')} that a person had removed or changed"
         )
     changed = memory.git.changed_between(rebuilt.base, rebuilt.commit)
     output.say(
@@ -145,7 +145,7 @@ def _list_rebuilds(memory: Memory, options: argparse.Namespace) -> int:
 def _describe_state(is_done: bool, is_current: bool) -> str:
     if not is_done:
         return "not finished"
-    return "done" if is_current else "done, and the home has moved on"
+    return "done" if is_current else "done, but the home has changed since"
 
 
 _BUDGETS = "512,1024,2048"
@@ -219,7 +219,7 @@ def _parse_budgets(text: str) -> list[int]:
     except ValueError:
         budgets = []
     if not budgets or min(budgets) < 1:
-        raise UsageError(f"--budgets {text!r} is no list of numbers of tokens. Write: {_BUDGETS}")
+        raise UsageError(f"--budgets {text!r} is not a list of token counts. Write: {_BUDGETS}")
     return budgets
 
 
@@ -337,7 +337,7 @@ def run_adopt_branch(options: argparse.Namespace) -> int:
         output.dump({"commit": merged.commit, "tag": merged.tag, "paths": merged.paths})
         return 0
     if not merged.commit:
-        output.say(f"{place.name} says what the notes say already. Its branch is gone.")
+        output.say(f"{place.name} adds nothing to the notes. Its branch was deleted.")
         return 0
     output.say(
         f"adopted {place.name}: {output.pluralize(len(merged.paths), 'note')}, "

@@ -8,7 +8,7 @@
   archive   move old journal pages to archive/, propose what else may go there
   all       everything that is due, in this order: commit, extract, condense, prune, archive, commit
 
-A second run with nothing new changes nothing. What a run did is taken back by `tacit history undo COMMIT`,
+A second run with nothing new changes nothing. Undo what a run did with `tacit history undo COMMIT`;
 what it proposes waits in `tacit review list`. From cron: `tacit run all --if-due --quiet`.
 """
 
@@ -142,7 +142,7 @@ def _report(memory: Memory, work: WorkResult, options: argparse.Namespace) -> in
             _say_branch(work, memory.git.branch(), memory.config.git.branch)
         output.print_problems(work.problems)
         for reason in failed:
-            output.warn(f"warning: not learned yet, it is tried again: {reason}")
+            output.warn(f"warning: not learned yet, tacit will try again: {reason}")
     return 1 if work.waiting or failed else 0
 
 

@@ -28,7 +28,7 @@ _START_TIMEOUT_S = 120.0  # in the background: the first start may have to read 
 def serve_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tcp", metavar="PORT", nargs="?", type=_port, const=0,
-        help="listen on 127.0.0.1 as well, for who has .tacit/daemon.token (default: any free port)",
+        help="also listen on 127.0.0.1, for clients that have .tacit/daemon.token (default: any free port)",
     )  # fmt: skip
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--foreground", action="store_true", help="stay here until it is stopped (the default)")

@@ -176,14 +176,14 @@ def _models(home: Home, problems: list[str]) -> dict[str, Any] | None:
     except (TacitError, OSError):
         return None  # `tacit config` says what is wrong
     problems += [
-        f"{model} is left alone for {seconds:.0f} s more, because it failed several times: {reason}"
+        f"{model} is paused for {seconds:.0f} more seconds, because it failed several times: {reason}"
         for model, (seconds, reason) in spent.left_alone.items()
     ]
     today, limits = spent.today, spent.limits
     used = {"calls": today.calls, "tokens": today.tokens, "usd": today.usd}
     problems += [
         f"The limit models.daily_{name} is reached: {used[name]:g} of {limit:g}. "
-        "Models are asked nothing more today"
+        "No model is called any more today"
         for name, limit in limits._asdict().items()
         if limit is not None and used[name] >= limit
     ]
@@ -243,7 +243,7 @@ def _daemon_rows(state: overview.Overview, problems: list[str]) -> Iterator[tupl
         address = f"on {daemon.get('socket')}{port}"
         yield "daemon", f"process {daemon.get('pid')} since {daemon.get('started')} {address}"
     if state.spool:
-        yield "spool", f"{output.pluralize(state.spool, 'record')} for the daemon to take"
+        yield "spool", f"{output.pluralize(state.spool, 'record')} waiting for the daemon"
     for problem in problems:
         yield "problem", problem
 

@@ -1,8 +1,8 @@
 """Playbooks: list them, try a message on them, what is due.
 
-  list  every topic, what wakes it, and what is wrong (this is also what no ACTION does)
+  list  every topic, what activates it, and what is wrong (this is also what no ACTION does)
   show  everything about one
-  try   which topics a message would wake, and why the others would not; nothing is logged
+  try   which topics a message would activate, and why the others would not; nothing is logged
   due   topics whose schedules came due
 
 For schedules let cron ask every few minutes, with `tacit topics due --json --done`, and begin a turn for
@@ -138,7 +138,7 @@ def _list(memory: Memory, options: argparse.Namespace) -> int:
     return _exit_code(diagnostics)
 
 
-_HEADER = ("topic", "activation", "priority", "subscribes", "for", "wakes on")
+_HEADER = ("topic", "activation", "priority", "subscribes", "for", "activates on")
 
 
 def _row(topic: Topic, blocks: Sequence[LoadedBlock]) -> tuple[str, ...]:
@@ -237,7 +237,7 @@ def _facts(memory: Memory, topic: Topic, size: _Size) -> Iterator[tuple[str, str
     yield topic.name, one_line(topic.title)
     yield "file", topic.path
     yield "about", clip(one_line(topic.description), _MAX_DESCRIPTION_CHARS)
-    yield "wakes", _describe_mode(topic)
+    yield "activates", _describe_mode(topic)
     yield "for", _describe_audience(topic) or "the owner and groups"
     for number, trigger in enumerate(topic.triggers, 1):
         yield f"trigger {number}", ", ".join(_trigger_parts(trigger))
@@ -340,7 +340,10 @@ def _try(memory: Memory, options: argparse.Namespace) -> int:
         output.dump({**values, "audience": listener.audience, "agent": listener.agent, "skipped": skipped})
         return 0
     if skipped:
-        output.say(f"A turn wakes nothing for it: {skipped} (if it names nobody whom the home knows).")
+        output.say(
+            f"A turn would activate no topic for it: {skipped} "
+            "(unless it names a person or project of the home)."
+        )
     output.say(f"{_count_awake(awake)} for “{output.shorten(one_line(text), 60)}”.")
     for result in awake:
         output.say()
@@ -350,15 +353,15 @@ def _try(memory: Memory, options: argparse.Namespace) -> int:
         output.print_table(_tier_rows(result))
     if asleep:
         output.say()
-        output.say("Asleep, the nearest first:")
+        output.say("Inactive, the nearest first:")
         output.print_table(_asleep_row(result) for result in asleep)
     return 0
 
 
 def _count_awake(awake: Sequence[_TrialResult]) -> str:
     if not awake:
-        return "No topic wakes"
-    return "1 topic wakes" if len(awake) == 1 else f"{len(awake)} topics wake"
+        return "No topic activates"
+    return "1 topic activates" if len(awake) == 1 else f"{len(awake)} topics activate"
 
 
 def _listener(memory: Memory, session_key: str) -> Listener:
@@ -397,7 +400,7 @@ def _try_input(memory: Memory, text: str, paths: Sequence[str], listener: Listen
     return _sort_as_in_prompt(results, watched)
 
 
-_VERDICTS = {"activate": "awake: ", "gate": "ask the gate: ", "drop": "asleep: "}
+_VERDICTS = {"activate": "active: ", "gate": "ask the gate: ", "drop": "inactive: "}
 
 
 def _try_output(memory: Memory, text: str, _paths: Sequence[str], listener: Listener) -> list[_TrialResult]:
@@ -430,7 +433,7 @@ def _explain_silence(topic: Topic, matched: bool) -> str:
     if not topic.steering:
         return "corrects nothing: give the trigger a correction_hint, or the topic `steering: true`"
     if topic.activation == "manual":
-        return "wakes only when it is asked for"
+        return "activates only when it is asked for"
     return "no trigger matched" if not matched else "stays silent"
 
 
@@ -462,7 +465,7 @@ def _asleep_row(result: _TrialResult) -> tuple[str, ...]:
     wakes = (
         ""
         if result.matches or result.decision
-        else f"; it wakes on {clip(_describe_triggers(result.topic), 80)}"
+        else f"; it activates on {clip(_describe_triggers(result.topic), 80)}"
     )
     score = f"{result.similarity.score:.2f}" if result.similarity.channels else ""
     return one_line(result.topic.name), score, one_line(result.lacks) + wakes
@@ -539,7 +542,7 @@ def _parse_moment(text: str, now: datetime) -> datetime:
         return (moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)).astimezone(UTC)
     except (ValueError, OverflowError):
         hint = "Write 2026-02-16, 2026-02-16T08:00, 2 hours, 3 days, today or yesterday."
-        raise UsageError(f"{text!r} is no moment. {hint}") from None
+        raise UsageError(f"{text!r} is not a time. {hint}") from None
 
 
 # Short descriptions
@@ -564,8 +567,8 @@ def _describe_trigger(trigger: Trigger) -> str:
 
 
 _ACTIONS = {
-    "list": ("Every topic, what wakes it, and what is wrong.", _list),
+    "list": ("Every topic, what activates it, and what is wrong.", _list),
     "show": ("Everything about one topic.", _show),
-    "try": ("Which topics a message would wake, and why. Nothing is logged.", _try),
+    "try": ("Which topics a message would activate, and why. Nothing is logged.", _try),
     "due": ("Topics whose schedules came due, each once, with the last time that they did.", _due),
 }

@@ -161,7 +161,7 @@ def _print_blocks(receipt: Receipt, part: str, as_json: bool) -> int:
         remark = " It was cut and does not list everything." if receipt.unlisted else ""
         return _refuse(
             f"No block of receipt {receipt.id} has {part!r} in its name.{remark} "
-            "`tacit why` lists the blocks; `tacit why --not FILE` tells why a file is not among them."
+            "`tacit why` lists the blocks; `tacit why --not FILE` says why a file is not among them."
         )
     if as_json:
         output.dump({"receipt": receipt.id, "blocks": [_block_json(receipt, block) for block in blocks]})
@@ -229,16 +229,16 @@ def _absence_lines(path: str, reasons: Sequence[Reason], width: int) -> Iterator
 
 _HOW_LABELS = {
     "generated": "tacit wrote it",
-    "edited": "tacit wrote it, and somebody changed it since",
+    "edited": "tacit wrote it, and a person has edited it since",
     "written": "written by hand",
-    "said": "it stands in a conversation only",
+    "said": "it is only in a conversation",
     "drafted": "it waits in a draft",
     "proposed": "it waits as a proposal",
 }
 _TRUST_LABELS = {
     "owner": "the owner's word",
     "agent": "the agent's word",
-    "other": "the word of somebody else",
+    "other": "another person's word",
     "tool": "from a tool",
     "web": "from a tool that reads what strangers write",
 }
@@ -270,13 +270,13 @@ def run_why_known(options: argparse.Namespace) -> int:
     elif traces:
         _say_traces(text, traces)
     else:
-        output.warn(f"tacit: Nothing here is known about {text!r}. `tacit search` looks for other words.")
+        output.warn(f"tacit: Nothing is known about {text!r}. `tacit search` looks for other words.")
     return 0 if traces else 1
 
 
 def _say_traces(text: str, traces: list[Trace]) -> None:
     if traces[0].is_nearest:
-        output.say(f"{text!r} stands nowhere. The nearest:")
+        output.say(f"{text!r} is nowhere in the home. The nearest match:")
         output.say()
     for number, trace in enumerate(traces):
         if number:
@@ -289,7 +289,7 @@ def _trace_lines(trace: Trace) -> Iterator[str]:
     yield f"{trace.path}:{trace.line}" if trace.line else trace.path
     yield f"  {trace.text}"
     if trace.is_superseded:
-        yield "  superseded: it is kept and given to nobody"
+        yield "  superseded: it is kept, but never put into a prompt"
     extractor = f" ({trace.extractor})" if trace.extractor else ""
     trust = f", {_TRUST_LABELS[trace.trust]}" if trace.trust else ""
     yield f"  {_HOW_LABELS[trace.how]}{extractor}{trust}"
@@ -331,9 +331,9 @@ _FORMS = {
     "boot": "a run at the start of the host",
     "hook": "a run that a webhook began",
     "dashboard": "a session of the host's dashboard",
-    "explicit": "a session that somebody named by hand",
+    "explicit": "a session that was named by hand",
     "slash": "a command on a channel",
-    "global": "the host's one session for everybody",
+    "global": "the host's one session for all senders",
     "unknown": "a session that the host itself knows nothing about",
 }
 _AUDIENCES = {
@@ -431,7 +431,7 @@ def _ownership_reason(kind: SessionKind, config: Config) -> str:
         return f"{kind.peer} is in owners"
     if kind.form != "main":
         return "it runs for you"
-    return "nobody but owners has been seen in it" if config.owners else "nobody else has been seen in it"
+    return "only owners have been seen in it" if config.owners else "no other person has been seen in it"
 
 
 def _list_files(home: Home, config: Config, profile: SessionProfile) -> Iterator[_File]:

@@ -174,7 +174,7 @@ _DROP_TITLES = {
     "repeated": "given before in this session",
     "duplicate": "the same is there already",
     "echo": "the same question, asked before",
-    "asleep": "topics that stayed asleep",
+    "asleep": "topics that stayed inactive",
     "missing": "no such file",
     "unsafe": "not a plain file of the home",
     "audience": "not for this audience",
