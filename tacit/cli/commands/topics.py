@@ -24,6 +24,7 @@ from tacit.app import open_home
 from tacit.context.loaded_files import Listener, LoadedBlock
 from tacit.context.model import TOKENS_PER_KB, Block, Dropped
 from tacit.context.topic_problems import find_topic_problems, is_absent, load_topic_blocks
+from tacit.context.topic_trial import TopicTrial, TrialResult
 from tacit.diagnostics import Problem
 from tacit.errors import UsageError
 from tacit.memory import Memory
@@ -32,10 +33,9 @@ from tacit.terminal import output
 from tacit.terminal.arguments import add_home_option, add_json_option, text_or_stdin, utf8_argument
 from tacit.terminal.lines import clip, one_line, terminal_width
 from tacit.text import tokens
-from tacit.topics.model import Match, Similarity, Stimulus, Topic, TopicDecision, Trigger
-from tacit.topics.patterns import PatternMatcher
-from tacit.topics.pipeline import Moment, WatchResult
-from tacit.topics.policy import decide, own_threshold
+from tacit.topics.model import Topic, Trigger
+from tacit.topics.pipeline import Moment
+from tacit.topics.policy import own_threshold
 from tacit.topics.schedules import (
     DueSchedule,
     acknowledge,
@@ -45,7 +45,6 @@ from tacit.topics.schedules import (
     subtract_elapsed,
     to_json,
 )
-from tacit.topics.similarity import SimilarityScorer
 from tacit.topics.triggers import TRIGGER_TYPES
 
 _MAX_DESCRIPTION_CHARS = 200
@@ -283,49 +282,20 @@ def _format_total(topic: Topic, size: _Size) -> str:
 
 
 _MAX_ASLEEP_SHOWN = 5  # inactive topics
-_MIN_NEAR_SCORE = 0.02  # below it a topic only shares a few letters with the message
-
-
-@dataclass(frozen=True, slots=True)
-class _TrialResult:
-    """What a message did to one topic."""
-
-    topic: Topic
-    matches: tuple[Match, ...]
-    similarity: Similarity
-    decision: TopicDecision | None  # None: the message came nowhere near
-    lacks: str  # why it stays inactive; empty if it activates
-    verdict: str = ""
-    hint: str = ""
-
-    @property
-    def is_near(self) -> bool:
-        return bool(self.matches) or self.similarity.score >= _MIN_NEAR_SCORE or not self.similarity.channels
-
-    @property
-    def nearness(self) -> tuple[bool, float, str]:
-        return not self.matches, -self.similarity.score, self.topic.name
-
-    def value(self) -> dict[str, Any]:
-        decision = self.decision
-        return {
-            "topic": self.topic.name,
-            "matches": [{"type": match.type, "text": match.text} for match in self.matches],
-            "score": round(self.similarity.score, 4),
-            "channels": {name: round(value, 4) for name, value in self.similarity.channels.items()},
-            "verdict": self.verdict,
-            "outcome": decision.outcome if decision else None,
-            "by": decision.by if decision else None,
-            "gate_result": decision.gate_result if decision else None,
-            "reason": self.lacks or (decision.reason if decision else ""),
-            "hint": self.hint,
-        }
 
 
 def _try(memory: Memory, options: argparse.Namespace) -> int:
     text = text_or_stdin(options.message)
     listener = _listener(memory, options.session_key)
-    results = (_try_output if options.output else _try_input)(memory, text, options.path, listener)
+    turns = memory.services.turns
+    trial = TopicTrial(
+        turns.topics().topics,
+        turns.watchers(),
+        listener,
+        threshold=memory.config.watchers.similarity_threshold,
+        moment=Moment(memory.services.clock.now().isoformat()),
+    )
+    results = trial.try_output(text) if options.output else trial.try_input(text, options.path)
     awake = [result for result in results if not result.lacks]
     asleep = sorted(
         (result for result in results if result.lacks and result.is_near), key=lambda result: result.nearness
@@ -358,7 +328,7 @@ def _try(memory: Memory, options: argparse.Namespace) -> int:
     return 0
 
 
-def _count_awake(awake: Sequence[_TrialResult]) -> str:
+def _count_awake(awake: Sequence[TrialResult]) -> str:
     if not awake:
         return "No topic activates"
     return "1 topic activates" if len(awake) == 1 else f"{len(awake)} topics activate"
@@ -369,99 +339,7 @@ def _listener(memory: Memory, session_key: str) -> Listener:
     return Listener(profile.rule.audience, profile.kind.agent)
 
 
-def _try_input(memory: Memory, text: str, paths: Sequence[str], listener: Listener) -> list[_TrialResult]:
-    topics, threshold = memory.services.turns.topics().topics, memory.config.watchers.similarity_threshold
-    stimulus = Stimulus(text, "input", tuple(paths))
-    watched = memory.services.turns.watchers().process(
-        stimulus,
-        Moment(memory.services.clock.now().isoformat()),
-        allowed=lambda topic: not _forbidden_reason(topic, listener),
-    )
-    decisions = _decisions_by_topic(watched)
-    matches = _matches_by_topic(topics, stimulus)
-    scores = SimilarityScorer(topics, threshold).measure(text)
-    results = []
-    for topic in topics:
-        decision, similarity = decisions.get(topic.name), scores[topic.name]
-        matched = matches.get(topic.name, ())
-        verdict = decide(topic, bool(matched), similarity.score, threshold)
-        lacks = _forbidden_reason(topic, listener) or (
-            ""
-            if decision and decision.outcome == "activated"
-            else decision.reason
-            if decision
-            else verdict.reason
-        )
-        results.append(
-            _TrialResult(
-                topic, matched, similarity, decision, lacks, _VERDICTS[verdict.what] + verdict.reason
-            )
-        )
-    return _sort_as_in_prompt(results, watched)
-
-
-_VERDICTS = {"activate": "active: ", "gate": "ask the gate: ", "drop": "inactive: "}
-
-
-def _try_output(memory: Memory, text: str, _paths: Sequence[str], listener: Listener) -> list[_TrialResult]:
-    """Try the agent's own words, as if no topic had corrected it before."""
-    topics = memory.services.turns.topics().topics
-    watched = memory.services.turns.watchers().corrections(
-        text,
-        Moment(memory.services.clock.now().isoformat()),
-        spoken=dict,
-        allowed=lambda topic: not _forbidden_reason(topic, listener),
-    )
-    decisions, hints = (
-        _decisions_by_topic(watched),
-        {activation.topic.name: activation.hint for activation in watched.activations},
-    )
-    matches = _matches_by_topic(topics, Stimulus(text, "output"))
-    results = []
-    for topic in topics:
-        if any(trigger.scope != "input" for trigger in topic.triggers):
-            matched, decision = matches.get(topic.name, ()), decisions.get(topic.name)
-            lacks = _forbidden_reason(topic, listener) or (
-                "" if decision else _explain_silence(topic, bool(matched))
-            )
-            hint = hints.get(topic.name, "")
-            results.append(_TrialResult(topic, matched, Similarity(0.0), decision, lacks, hint=hint))
-    return _sort_as_in_prompt(results, watched)
-
-
-def _explain_silence(topic: Topic, matched: bool) -> str:
-    if not topic.steering:
-        return "corrects nothing: give the trigger a correction_hint, or the topic `steering: true`"
-    if topic.activation == "manual":
-        return "activates only when it is asked for"
-    return "no trigger matched" if not matched else "stays silent"
-
-
-def _forbidden_reason(topic: Topic, listener: Listener) -> str:
-    code = listener.may_hear(topic.audience, topic.agents)
-    if code == "audience":
-        return f"not for this session: its audience is {topic.audience}, this is {listener.audience}"
-    return f"not for this session: it is for the agent {', '.join(topic.agents)}" if code else ""
-
-
-def _decisions_by_topic(watched: WatchResult) -> dict[str, TopicDecision]:
-    return {decision.topic_name: decision for decision in watched.decisions}
-
-
-def _matches_by_topic(topics: Sequence[Topic], stimulus: Stimulus) -> dict[str, tuple[Match, ...]]:
-    matches: dict[str, tuple[Match, ...]] = {}
-    for match in PatternMatcher(topics).find(stimulus):
-        matches[match.topic] = (*matches.get(match.topic, ()), match)
-    return matches
-
-
-def _sort_as_in_prompt(results: Sequence[_TrialResult], watched: WatchResult) -> list[_TrialResult]:
-    """Active topics first, in the order in which a prompt gets them."""
-    places = {activation.topic.name: place for place, activation in enumerate(watched.activations)}
-    return sorted(results, key=lambda result: places.get(result.topic.name, len(places)))
-
-
-def _asleep_row(result: _TrialResult) -> tuple[str, ...]:
+def _asleep_row(result: TrialResult) -> tuple[str, ...]:
     wakes = (
         ""
         if result.matches or result.decision
@@ -471,7 +349,7 @@ def _asleep_row(result: _TrialResult) -> tuple[str, ...]:
     return one_line(result.topic.name), score, one_line(result.lacks) + wakes
 
 
-def _tier_rows(result: _TrialResult) -> Iterator[tuple[str, str]]:
+def _tier_rows(result: TrialResult) -> Iterator[tuple[str, str]]:
     yield "triggers", one_line("; ".join(match.text for match in result.matches)) or "none matched"
     if result.similarity.channels:
         channels = ", ".join(f"{name} {value:.2f}" for name, value in result.similarity.channels.items())
