@@ -1,7 +1,7 @@
 """Forwards one event of a host to the daemon; tacit/relay.py runs it.
 
 What must stay true:
-- whatever the daemon, the input or the disk does: one JSON object, exit code 0, within the deadline;
+- even if the daemon, the input or the disk fails: one JSON object, exit code 0, within the deadline;
 - a host's hook is answered in the fields that the host reads, or not at all;
 - an event that is not understood goes into the spool, where the daemon sets it aside; it is never forwarded
   as an empty one;
@@ -394,7 +394,7 @@ def _start_spooling(run: RelayRun) -> int | None:
     reader, writer = os.pipe()
     if os.fork() == 0:
         _spool_in_child(run, writer)
-    # After the fork: if the alarm spools it twice, its id tells; if nobody spools it, it is lost.
+    # After the fork: if the alarm spools it twice, the id tells; if neither does, it is lost.
     run.is_spooling = True
     os.close(writer)
     return reader

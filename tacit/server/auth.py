@@ -5,7 +5,7 @@ machine and every page in a browser can reach a loopback port, so there
 - requests and preflight requests of pages from another origin are refused,
 - the caller must send the token.
 
-Pages are refused on the unix socket too: somebody may have put a port in front of it.
+Pages are refused on the unix socket too: another program may forward a port to it.
 """
 
 from __future__ import annotations

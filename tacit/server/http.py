@@ -1,7 +1,7 @@
 """HTTP/1.1 on one connection, and the limit on connections.
 
 h11 reads and writes the protocol; this module moves the bytes and sets the limits. What must stay true:
-- no client can hold unlimited memory, or a connection for ever, whatever it sends or leaves out;
+- no client can hold unlimited memory, or a connection for ever, with what it sends or leaves out;
 - a body is read only after the app accepted its head, and never beyond the limit;
 - a connection handles one request at a time, in order of arrival;
 - an error on one connection leaves the others alone.
@@ -449,7 +449,7 @@ class Connection(asyncio.Protocol):
 
 
 def _is_own_user(sock: socket.socket) -> bool:
-    """The mode of the socket keeps other users out; this check helps if somebody widened it."""
+    """The mode of the socket keeps other users out; this check helps if the mode was widened."""
     if not hasattr(socket, "SO_PEERCRED"):
         return True
     _, user, _ = struct.unpack("iII", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))

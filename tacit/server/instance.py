@@ -114,7 +114,7 @@ class DaemonInstance:
         return "" if root == os.path.realpath(self._home.root) else root
 
     def is_bound(self) -> bool:
-        """Whether clients find our socket: somebody may have deleted or replaced it."""
+        """Whether clients find our socket: it may have been deleted or replaced."""
         if self._socket is None:
             return False
         try:

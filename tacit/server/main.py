@@ -55,7 +55,7 @@ class ServeOptions(NamedTuple):
 
 def run(home: Home, asked: ServeOptions) -> int:
     """Serve until told to stop. Raises Busy if another daemon has the home, and ConfigError if the config is
-    broken: the daemon never runs with settings that nobody chose."""
+    broken: the daemon never runs with settings that the owner did not choose."""
     home.require()
     instance = DaemonInstance(home)
     instance.take()
