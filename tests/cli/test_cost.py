@@ -215,4 +215,4 @@ def test_status_tells_of_a_limit_that_is_reached_and_of_a_model_that_is_left_alo
     problems = json.loads(tacit("status", "--json").stdout)["problems"]
     assert any(f"{HAIKU} is paused for" in one and "status 500" in one for one in problems)
     assert any("models.daily_calls is reached: 1 of 1" in one for one in problems)
-    assert "left alone" in tacit("status").stdout
+    assert "is paused for" in tacit("status").stdout
