@@ -313,7 +313,7 @@ def _call_matcher(origin: str) -> tuple[Callable[[ToolCall], bool] | None, str]:
     if kind == "url":
         if len(text) < _MIN_URL_CHARS:
             raise UsageError(
-                f"{text!r} is too short to tell an address. Give at least {_MIN_URL_CHARS} characters."
+                f"{text!r} is too short for an address. Give at least {_MIN_URL_CHARS} characters."
             )
         return lambda call: text.casefold() in f"{call.summary}\n{call.result}".casefold(), text
     if kind == "web" and _DOMAIN.fullmatch(text):

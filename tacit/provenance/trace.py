@@ -108,10 +108,10 @@ class LineTracer:
         search hits."""
         wanted = " ".join(text.split())
         if not wanted:
-            raise UsageError("Say what you ask about: tacit why-known TEXT")
+            raise UsageError("Name the text to trace: tacit why-known TEXT")
         for exact in (_contains_exactly(wanted), _contains_folded(wanted)):
             traces = list(islice(self._in_notes(exact), _MAX_TRACES)) + list(
-                islice(self._proposed(exact), _MAX_TRACES)
+                islice(self._in_proposals(exact), _MAX_TRACES)
             )
             if traces:
                 return traces
@@ -173,7 +173,7 @@ class LineTracer:
 
     # Proposals
 
-    def _proposed(self, holds: Callable[[str], bool]) -> Iterator[Trace]:
+    def _in_proposals(self, holds: Callable[[str], bool]) -> Iterator[Trace]:
         for proposal in window_proposals.list_waiting(self._home):
             for change in proposal.changes:
                 if not holds(change.text):

@@ -48,7 +48,7 @@ def find_version(home: Home, git: Git, name: str) -> NotesVersion:
     commit = git.resolve(f"refs/heads/{name}") or git.resolve(name)
     if commit is None:
         names = ", ".join(rebuild.name for rebuild in list_rebuilds(home, git)) or "none"
-        raise UsageError(f"{name!r} is no rebuild, branch, tag or commit. Rebuilds: {names}. See: git branch")
+        raise UsageError(f"{name!r} is not a rebuild, branch, tag or commit. Rebuilds: {names}")
     return NotesVersion(name, commit)
 
 

@@ -29,7 +29,6 @@ from tacit.git.conflicts import NoteTree
 from tacit.git.note_committer import NoteCommitter
 from tacit.git.repository import Git
 from tacit.home import files
-from tacit.home.generated_lines import find_generated
 from tacit.home.layout import CONVERSATIONS, Home
 from tacit.learn.attribution import SpeakerAttribution
 from tacit.learn.drafts import DraftMaker, policy_for_change
@@ -52,8 +51,9 @@ from tacit.rebuild.strip import (
     LearnedLine,
     RemovedLines,
     find_removed,
-    restore_order,
-    strip_generated,
+    learned_lines,
+    restore_orders,
+    strip_note,
 )
 from tacit.review.model import ChangeRequest
 from tacit.review.store import ReviewQueue, draft_key
@@ -143,7 +143,7 @@ class Rebuilder:
             previous, wanted = target.state(), RebuildState(base, setup.settings)
             if previous is not None and previous.settings != wanted.settings:
                 raise UsageError(
-                    f"{name} was begun in another way ({describe_settings(previous.settings)}). "
+                    f"{name} was begun with other settings ({describe_settings(previous.settings)}). "
                     f"Choose another --name, or remove it with: tacit rebuild --drop {name}"
                 )
             replay = _Replay(self._home, self._git, target, setup, base, self._open_replica)
@@ -267,7 +267,7 @@ class _Replay:
             *self._in_base("knowledge"),
             *(path for path in self._in_base("archive") if path.startswith(_ARCHIVED_JOURNAL)),
         ]
-        return [line for path in paths for line in _marked_lines(path, self._notes[path])]
+        return [line for path in paths for line in learned_lines(path, self._notes[path])]
 
     def _in_base(self, folder: str) -> list[str]:
         return [path for path in self._notes if path.startswith(f"{folder}/")]
@@ -312,7 +312,7 @@ class _Replay:
 
         for path in [*self._tree.files("knowledge")]:
             if path.endswith(".md"):
-                _strip_note(self._tree, path, is_relearned, settled)
+                strip_note(self._tree, path, is_relearned, settled)
 
     def _is_relearned(self, mark: Provenance, settled: frozenset[str]) -> bool:
         """Whether such a line was added automatically and would be added again."""
@@ -427,7 +427,7 @@ class _Replay:
         self._settle()
         self._roll_up()
         self._archive()
-        _restore_order(self._tree, self._notes)
+        restore_orders(self._tree, self._notes)
         last = self._transcripts[-1] if self._transcripts else ""
         return self._rebuild.commit(
             f"{REBUILD_SUBJECT}regenerated knowledge with {self._rebuild.name}", last, self._moment
@@ -465,8 +465,8 @@ class _Replay:
         self._failed += failed
         if self._models.error:
             raise TacitError(
-                f"{self._rebuild.name} is not finished: {self._models.error} What was answered is kept. "
-                "Go on with the same command."
+                f"{self._rebuild.name} is not finished: {self._models.error} Answers are kept. "
+                "Run the same command to continue."
             )
 
 
@@ -524,33 +524,9 @@ def _commit_date(git: Git, commit: str) -> datetime:
     return datetime.fromisoformat(git.run("log", "-1", "--format=%cI", commit).decode().strip())
 
 
-def _strip_note(
-    tree: NoteTree, path: str, is_relearned: Callable[[Provenance], bool], settled: frozenset[str]
-) -> None:
-    text = notes.decode(tree.read(path))
-    new = strip_generated(text, is_relearned, settled)
-    if new is None:
-        (tree.root / path).unlink()
-    elif new != text:
-        (tree.root / path).write_bytes(notes.encode(new))
-
-
-def _marked_lines(path: str, data: bytes) -> Iterator[LearnedLine]:
-    for line in find_generated(notes.decode(data), path):
-        yield LearnedLine(path, line.text, line.mark, is_intact=not line.is_edited)
-
-
 def _week_lines(base_notes: Mapping[str, bytes], week: Period) -> Iterator[str]:
     for path in map(journal_path, week.days):
         data = base_notes.get(path) or base_notes.get(
             f"{_ARCHIVED_JOURNAL}{path.removeprefix(JOURNAL_FOLDER)}"
         )
         yield from (line.text for line in parse_page(path, notes.decode(data or b"")))
-
-
-def _restore_order(tree: NoteTree, base_notes: Mapping[str, bytes]) -> None:
-    for path, data in base_notes.items():
-        file = tree.root / path
-        if file.is_file() and (current := file.read_bytes()) != data:
-            text = restore_order(notes.decode(data), notes.decode(current))
-            file.write_bytes(notes.encode(text))

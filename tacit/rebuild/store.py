@@ -183,7 +183,7 @@ def open_rebuild(home: Home, git: Git, name: str) -> Rebuild:
     rebuild = Rebuild(home, git, name)
     for path in (rebuild.folder, rebuild.root):
         if path.is_symlink():
-            raise UsageError(f"{path} is a link, and rebuilds are made inside the home. Take it away first.")
+            raise UsageError(f"{path} is a link; rebuilds are made inside the home. Remove the link first.")
     return rebuild
 
 

@@ -9,13 +9,15 @@ What must stay true:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from tacit.condense.day import SUMMARISED
 from tacit.errors import StoreError
+from tacit.git.conflicts import NoteTree
 from tacit.git.repository import Git
+from tacit.home.generated_lines import find_generated
 from tacit.learn.model import Change
 from tacit.markdown import comment, notes
 from tacit.markdown.comment import Provenance
@@ -182,3 +184,30 @@ def _order_lines(old_lines: Collection[str], new_lines: Iterable[str]) -> Iterat
         if line in behind:
             yield line
             yield from behind.pop(line)
+
+
+# Files
+
+
+def strip_note(
+    tree: NoteTree, path: str, is_relearned: Callable[[Provenance], bool], settled: frozenset[str]
+) -> None:
+    text = notes.decode(tree.read(path))
+    new = strip_generated(text, is_relearned, settled)
+    if new is None:
+        (tree.root / path).unlink()
+    elif new != text:
+        (tree.root / path).write_bytes(notes.encode(new))
+
+
+def learned_lines(path: str, data: bytes) -> Iterator[LearnedLine]:
+    for line in find_generated(notes.decode(data), path):
+        yield LearnedLine(path, line.text, line.mark, is_intact=not line.is_edited)
+
+
+def restore_orders(tree: NoteTree, base_notes: Mapping[str, bytes]) -> None:
+    for path, data in base_notes.items():
+        file = tree.root / path
+        if file.is_file() and (current := file.read_bytes()) != data:
+            text = restore_order(notes.decode(data), notes.decode(current))
+            file.write_bytes(notes.encode(text))

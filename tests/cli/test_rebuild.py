@@ -97,7 +97,7 @@ def test_cli_rebuild_lists_and_drops(talked: Path, tacit: Tacit) -> None:
         (("rebuild", "--name", "v2", "--extractors", ","), "--extractors names none"),
         (("adopt-branch", "nobody"), "There is no rebuild 'nobody'"),
         (("rebuild", "--drop", "nobody"), "There is no rebuild 'nobody'"),
-        (("compare", "main", "nobody"), "no rebuild, branch, tag or commit"),
+        (("compare", "main", "nobody"), "not a rebuild, branch, tag or commit"),
         (("compare", "main", "main", "--budgets", "few"), "is not a list of token counts"),
         (("compare", "main", "main", "--questions", "missing.yaml"), "cannot be read"),
     ],

@@ -273,7 +273,7 @@ def test_a_rebuild_that_is_done_is_told_so_and_brought_up_to_what_happened_since
 
 def test_another_way_needs_another_name(lived: Life) -> None:
     anew(lived)
-    with pytest.raises(UsageError, match="begun in another way"):
+    with pytest.raises(UsageError, match="begun with other settings"):
         anew(lived, names=("facts",))
 
 
