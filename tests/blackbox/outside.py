@@ -21,6 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.launcher import Launcher
+
 HERE = Path(__file__).parent
 NOW = "2026-03-10T09:30:00+00:00"
 ZONE = os.environ.get("BLACKBOX_TZ", "UTC")  # nothing may depend on these two; set them to see that
@@ -84,40 +86,11 @@ class Commands:
         return result
 
 
-class Launcher:
-    """Our side of launcher.py."""
-
-    def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="blackbox-")
-        theirs_in, ours_out = os.pipe()
-        ours_in, theirs_out = os.pipe()
-        self._process = subprocess.Popen(
-            [sys.executable, str(HERE / "launcher.py"), str(theirs_in), str(theirs_out)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            pass_fds=(theirs_in, theirs_out),
-            env=environment(Path(self._folder.name)),
-            cwd=self._folder.name,
-        )
-        os.close(theirs_in)
-        os.close(theirs_out)
-        self._requests, self._answers = os.fdopen(ours_out, "w"), os.fdopen(ours_in)
-
-    def ask(self, request: Mapping[str, Any]) -> Any:
-        self._requests.write(json.dumps(request) + "\n")
-        self._requests.flush()
-        return json.loads(self._answers.readline())
-
-    def close(self) -> None:
-        self._requests.close()
-        self._process.wait(60)
-        self._answers.close()
-        self._folder.cleanup()
-
-
 @cache
 def _launcher() -> Launcher:
-    launcher = Launcher()
+    folder = tempfile.TemporaryDirectory(prefix="blackbox-")
+    launcher = Launcher(environment(Path(folder.name)), Path(folder.name))
+    atexit.register(folder.cleanup)
     atexit.register(launcher.close)
     return launcher
 
