@@ -1,4 +1,6 @@
-"""The available extractors by name: six built in, and those that users add.
+"""The available extractors by name: those built in, and those that users add.
+
+One that is built in is a module here and its name in `EXTRACTORS` of tacit/config/schema.py.
 
 A user's extractor is a package with an entry point in the group `tacit.extractors`, which has the
 extractor's name and refers to an `Extractor`. It is loaded only when its name is requested. If it cannot be
@@ -8,18 +10,18 @@ loaded, that is a Problem, and the others still run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import NamedTuple
 
 from tacit.config.conversion import find_nearest
+from tacit.config.schema import EXTRACTORS
 from tacit.diagnostics import Problem
 from tacit.errors import UsageError
-from tacit.learn.extractors import decisions, facts, journal, lessons, people, procedures
 from tacit.learn.extractors.extractor import Extractor
 
 GROUP = "tacit.extractors"
 BUILT_IN: Mapping[str, Extractor] = {
-    module.EXTRACTOR.name: module.EXTRACTOR
-    for module in (decisions, lessons, people, procedures, facts, journal)
+    name: import_module(f"tacit.learn.extractors.{name}").EXTRACTOR for name in EXTRACTORS
 }
 
 

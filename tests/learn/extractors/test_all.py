@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from pkgutil import iter_modules
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit.config.schema import ReviewSettings
+from tacit.learn import extractors
 from tacit.learn.extractors.extractor import Extractor, clean_line
 from tacit.learn.extractors.registry import BUILT_IN
 from tacit.learn.note_changes import apply_changes
@@ -33,10 +38,13 @@ def test_the_bait_is_taken_by_all() -> None:
     }
 
 
-def test_there_are_six_each_with_a_prompt_and_a_schema() -> None:
-    assert list(BUILT_IN) == ["decisions", "lessons", "people", "procedures", "facts", "journal"]
-    for extractor in ALL:
-        assert extractor.label == f"{extractor.name}/1"
+def test_each_has_the_name_of_its_module_a_policy_a_prompt_and_a_schema() -> None:
+    modules = {module.name for module in iter_modules(extractors.__path__)} - {"extractor", "registry"}
+    assert modules == BUILT_IN.keys() >= {"decisions", "lessons", "people", "procedures", "facts", "journal"}
+    policies = {setting.name for setting in fields(ReviewSettings)}
+    for name, extractor in BUILT_IN.items():
+        assert name in policies
+        assert extractor.label == f"{name}/1"
         assert {"text", "turn"} <= set(extractor.schema["required"])
         assert extractor.prompt.strip()
 
