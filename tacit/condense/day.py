@@ -52,10 +52,10 @@ _OWNER_BONUS = 0.5  # added for a sentence of the owner without a cue
 _WEIGHTS: Mapping[ChangeKind, float] = {"decision": 3.0, "lesson": 3.0, "event": 2.0}
 
 PROMPT = f"""You write the summary of one day for a journal.
-From the numbered turns below, choose what is worth remembering next month: what was decided, what was
-learned, what happened. At most {MAX_LINES} lines, each one sentence of its own in the language of the turn, with
-names and numbers as they were said. Leave out greetings, questions, plans that came to nothing and what is
-said twice. Give for each line the numbers of the turns that say it. Nothing worth remembering: no items.
+From the numbered turns below, choose what is worth remembering next month: decisions, lessons and events.
+Write at most {MAX_LINES} lines, each one complete sentence in the language of the turn, with names and numbers copied
+exactly. Ignore greetings, questions, abandoned plans and repetitions. Give the numbers of the turns behind
+each line. If nothing is worth remembering, answer with no items.
 {model_answers.DATA_NOTICE}"""  # noqa: E501
 SCHEMA: Mapping[str, Any] = {
     "type": "object",

@@ -49,10 +49,10 @@ ACTIVE_SECTION = "Active Context"
 _FREE_SHARE = 10  # 1/10 of the cap stays free, so that pruning is not due again on the next day
 _MAX_CHOSEN_SHARE = 0.5  # of the entries: a model that chooses more has not understood
 
-PROMPT = f"""MEMORY.md of an agent has too many entries. Choose those that matter least from now on: what is over, what is a
-detail of something else, what nobody will ask for. They are moved to an archive, none is lost or changed.
-Give the number of each entry and a reason of a few words, the least important first. Choose no more than you
-are asked for. Rules, decisions that hold and lessons stay as long as anything else can go.
+PROMPT = f"""The MEMORY.md of an agent has too many entries. Choose those that matter least from now on: finished matters,
+details of other entries, and things that will not be asked about. They move to an archive; none is lost or changed.
+Give the number of each entry and a short reason, the least important first. Choose no more than requested.
+Choose rules, valid decisions and lessons only if there is nothing else left to choose.
 {model_answers.DATA_NOTICE}"""  # noqa: E501 - as the model reads it
 SCHEMA: Mapping[str, Any] = {
     "type": "object",

@@ -48,14 +48,14 @@ SECTIONS: Mapping[ChangeKind, str] = {"decision": "Key Decisions", "lesson": "Le
 _MAX_SHOWN_LINES = 150  # journal lines that a model is shown
 _KINDS: Mapping[str, ChangeKind] = {"decisions": "decision", "lessons": "lesson"}  # by extractor name
 
-PROMPT = f"""You keep MEMORY.md of an agent short and true. Below are its entries, and lines from the journal
+PROMPT = f"""You keep the MEMORY.md of an agent short and true. Below are its entries, and journal lines
 of one week, all numbered. Answer with items:
-- action "add", lines: numbers of journal lines that tell of a decision or a lesson which no entry has yet;
-  kind; text: one sentence with names and numbers as they stand there;
-- action "merge", lines: numbers of entries that say the same; text: one sentence that says it once;
+- action "add", lines: numbers of journal lines with a decision or a lesson that is not in any entry yet;
+  kind; text: one sentence with names and numbers copied exactly;
+- action "merge", lines: numbers of entries that say the same; text: one sentence for all of them;
 - action "drop", lines: numbers of entries that repeat another one;
 - action "keep" is meant for every entry that you do not name.
-Entries that begin with "(fixed)" can only be kept. Events of a day are no decisions. Add little.
+Entries that begin with "(fixed)" can only be kept. Events of a day are not decisions. Add little.
 {model_answers.DATA_NOTICE}"""
 SCHEMA: Mapping[str, Any] = {
     "type": "object",

@@ -209,7 +209,7 @@ went live\b
     Cue("event", "i've|i’ve|i have|we've|we’ve|we have", r"""
 (?:i|we)(?:['’]ve| have) <now><did>(?! (?:it|this|that|these|those|them|everything)\b[^.;0-9]*(?:[.;]|\Z))
 """),
-    # Events on a past day, whoever tells them.
+    # Events on a past day, by any speaker.
     Cue("event", "yesterday|last |ago|on the ", r"""
 (?!(?:you|who|which|that|what|it)\b)\w+ <past>[^.;?]{0,80}\b<gone>
 <gone>,? [^.;,?]{1,60}? <past>

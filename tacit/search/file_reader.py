@@ -46,7 +46,7 @@ class FileReader:
         return ReadResult(name, clean("\n".join(lines[begin - 1 : end])).text, begin, end, len(lines))
 
     def _resolve_path(self, path: str) -> str:
-        """The canonical path, by which access is decided whatever the spelling; empty if there is none."""
+        """The canonical path, by which access is decided for every spelling; empty if there is none."""
         try:
             return self._workspaces.resolve(path)
         except (StoreError, OSError, ValueError):

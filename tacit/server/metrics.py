@@ -126,7 +126,7 @@ class Metrics:
         self.refused = Counter("tacit_refused_total", "Requests that were not let in.", ("reason",))
         self.stuck = Counter("tacit_stuck_total", "Workers that were given up because they hung.")
         self.late = Counter("tacit_late_total", "Operations that ended after their caller was answered.")
-        self.bugs = Counter("tacit_bugs_total", "Operations that failed in a way nobody foresaw.")
+        self.bugs = Counter("tacit_bugs_total", "Operations that failed unexpectedly.")
         self.turns = Counter(
             "tacit_turns_total", "Turns by why they got nothing; empty: they were made.", ("lane", "skipped")
         )

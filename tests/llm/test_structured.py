@@ -124,7 +124,7 @@ def test_the_model_is_told_what_was_wrong_and_may_do_better() -> None:
     first, second = chat.asked
     assert second.user == (
         "the text\n\nYour answer before could not be used: In item 1, text is missing. "
-        "Answer anew, in the form above."
+        "Answer again, in the form above."
     )
     assert first.system == second.system
     assert json.dumps(SCHEMA, sort_keys=True) in first.system

@@ -1,13 +1,13 @@
-"""Changes to notes that wait for somebody's word.
+"""Review pending changes to notes.
 
-  list            what waits, oldest first; --log: everything that was ever decided
-  show NAME       a draft: why it was made, from which words, and what it would change
-  approve NAME    do what it says, in one commit; who, when and the hash of the draft are recorded
-  reject NAME     it goes, and is not proposed again
-  edit NAME       change it first: in $EDITOR, or by --file
-  rebase NAME     bring it up to its note, where that changed meanwhile
+  list            pending changes, oldest first; --log: all decisions so far
+  show NAME       one change: its reason, its source and its diff
+  approve NAME    apply it, in one commit; approver, time and hash of the draft are recorded
+  reject NAME     discard it; it is not proposed again
+  edit NAME       edit it first: in $EDITOR, or by --file
+  rebase NAME     update it if its note changed meanwhile
 
-A name may be cut short. What an approval did is taken back by `tacit history undo COMMIT`.
+A name may be shortened. `tacit history undo COMMIT` reverts an approval.
 """
 
 from __future__ import annotations

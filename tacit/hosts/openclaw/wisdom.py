@@ -311,7 +311,7 @@ def ask_patterns(chat: Chat, lessons: Sequence[str], likeness: Likeness) -> Mode
     faults = "\n".join(first.wrong) or "No line was in the form that was asked for."
     second = _parse_answer(
         _ask_model(
-            chat, f"{prompt}\n\nYour answer before had these faults. Answer anew, without them:\n{faults}"
+            chat, f"{prompt}\n\nYour last answer had these faults. Answer again without them:\n{faults}"
         ),
         likeness,
         unread,

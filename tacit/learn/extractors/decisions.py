@@ -152,11 +152,12 @@ EXTRACTOR = Extractor(
     "decisions",
     1,
     by_rules,
-    """Find decisions: what was settled in this conversation and holds from now on. A proposal, an option, a
-wish, a question, a plan that may still change, or what somebody else decided elsewhere is none. A decision
-that takes back an earlier one is one. Write it so that it is understood without the conversation, with its
-values and names, in the language in which it was said. `context` is the reason, if one was given. `project`
-is the name of the known project that it belongs to; leave it out if there is none.""",
+    """Find decisions: what was settled in this conversation and applies from now on. Ignore proposals,
+options, wishes, questions, plans that may still change, and decisions of other people made elsewhere.
+A decision that reverses an earlier one counts. Write it so that it can be understood without the
+conversation, with its values and names, in the language of the turn. `context` is the reason, if one
+was given. `project` is the name of the known project that it belongs to; leave it out if there is
+none.""",
     item_schema(
         context="why, in a few words, if it was said",
         project="name of a known project; left out if it is none of them",

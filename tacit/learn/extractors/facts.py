@@ -328,12 +328,12 @@ EXTRACTOR = Extractor(
     "facts",
     1,
     by_rules,
-    """Find facts that somebody will want to look up: prices, ports, addresses, sizes, versions, opening
-hours, dates, recipes, numbers and where things are. Each must name its thing and its value, so that it is
-understood without the conversation. What everybody knows, what is only guessed, and readings of the moment
-are none. One short sentence for each, in the language in which it was said. `subject` is one or two words
-for the page on which such facts are kept, such as ports or prices; `project` the name of the known project
-that it belongs to, if it is one.""",
+    """Find facts worth looking up later: prices, ports, addresses, sizes, versions, opening hours, dates,
+recipes, numbers and where things are. Each fact must name the thing and its value, so that it can be
+understood without the conversation. Ignore common knowledge, guesses and momentary readings. Write
+one short sentence for each, in the language of the turn. `subject` is one or two words for the page
+on which such facts are kept, such as ports or prices; `project` is the name of the known project that
+it belongs to, if any.""",
     item_schema(
         subject="one or two words for the page, such as prices",
         project="name of a known project; left out if it is none of them",

@@ -61,10 +61,10 @@ EXTRACTOR = Extractor(
     "journal",
     1,
     by_rules,
-    """Find what is worth remembering of this day: what happened, what was done, finished, ordered, broken
-or moved, and what was agreed. Leave out small talk, questions, greetings, readings of the moment and what
-is only planned. One short sentence for each, most important first, at most ten, in the language in which it
-was said. `topic` is one word or the name of a known project, by which the lines are grouped.""",
+    """Find what is worth remembering about this day: what happened, what was done, finished, ordered, broken
+or moved, and what was agreed. Ignore small talk, questions, greetings, momentary readings and plans.
+Write one short sentence for each, the most important first, at most ten, in the language of the turn.
+`topic` is one word or the name of a known project, by which the lines are grouped.""",
     item_schema(topic="one word, or the name of a known project"),
     by_model,
 )

@@ -70,10 +70,10 @@ EXTRACTOR = Extractor(
     "lessons",
     1,
     by_rules,
-    """Find lessons: what somebody learned from what went wrong or surprisingly well, and would do otherwise
-or again next time. General wisdom that nobody in this conversation paid for is none, and neither is a
-decision or a fact. Write it as advice that is understood without the conversation, with its reason, in the
-language in which it was said.""",
+    """Find lessons: what a speaker learned because something went wrong or surprisingly well, and would do
+differently or again next time. Ignore general wisdom without an experience in this conversation,
+decisions and facts. Write each lesson as advice that can be understood without the conversation, with
+its reason, in the language of the turn.""",
     item_schema(),
     by_model,
 )

@@ -295,10 +295,10 @@ EXTRACTOR = Extractor(
     "people",
     1,
     by_rules,
-    """Find what is worth knowing of people: how they are related to the owner, what they do, how to reach
-them, what they like, want or cannot have, their dates. Not of the owner, not of the agent, not of
-companies, and nothing that only happened today. One sentence for each thing, with the name in it, in the
-language in which it was said. `name` is the full name if it was said, else as much of it as is known.""",
+    """Find what is worth knowing about people: their relation to the owner, what they do, how to reach them,
+what they like, want or cannot have, their dates. Ignore the owner, the agent, companies, and events
+of one day. Write one sentence for each thing, with the name in it, in the language of the turn.
+`name` is the full name if it is given, otherwise as much of it as is known.""",
     {**item_schema(name="of the person"), "required": ["text", "turn", "name"]},
     by_model,
 )

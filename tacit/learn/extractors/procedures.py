@@ -179,10 +179,10 @@ EXTRACTOR = Extractor(
     "procedures",
     1,
     by_rules,
-    """Find procedures: how something is done here, step by step, as somebody would have to follow it next
-time. A suggestion that nobody took up, a single command, or what was done only once is none. Give one item
-for each step, in order, each as an instruction that is complete by itself, in the language in which it was
-said. `name` says in two to four words what is done, the same for all steps of one procedure.""",
+    """Find procedures: how something is done here, step by step, so that it can be repeated. Ignore
+suggestions that were not taken up, single commands, and things done only once. Give one item for each
+step, in order, each a complete instruction by itself, in the language of the turn. `name` says in two
+to four words what is done, and is the same for all steps of one procedure.""",
     {**item_schema(name="of the procedure, in two to four words"), "required": ["text", "turn", "name"]},
     by_model,
 )
