@@ -22,7 +22,7 @@ from tacit.markdown import comment, notes
 from tacit.markdown.comment import is_trusted, lowest
 from tacit.review.format import Addition, render_additions
 from tacit.review.model import ChangeRequest
-from tacit.review.policies import find_policy, waiting_policy
+from tacit.review.policies import find_policy, find_setting, waiting_policy
 from tacit.review.store import ReviewQueue
 from tacit.transcripts import writer
 
@@ -73,8 +73,8 @@ class DraftMaker:
         }
         if change.trust in reasons:
             return reasons[change.trust]
-        category = change.extractor.partition("/")[0]
-        return f"review.{category} is {policy_for_change(self._config, change)}"
+        setting = find_setting(change.extractor.partition("/")[0])
+        return f"review.{setting} is {policy_for_change(self._config, change)}"
 
     def contradictions(self, path: str, found: Iterable[tuple[str, Change]]) -> Iterator[ChangeRequest]:
         """Propose to mark lines that people wrote as superseded: only a person may do that."""

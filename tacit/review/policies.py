@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import fields
 
 from tacit.config import Config, Policy
+from tacit.config.schema import ReviewSettings
 from tacit.home.categories import category_of
 from tacit.text.words import fold
 
@@ -12,13 +14,18 @@ _CONDENSE_CATEGORIES = {
     "day": "journal",
     "week": "memory",
 }  # condensing steps and the category whose policy they follow
+_CATEGORIES_WITH_POLICY = frozenset(setting.name for setting in fields(ReviewSettings)) - {"approvers"}
 _GUIDING_CATEGORIES = ("identity", "topic")  # instructions to agents, which only people may change
 
 
+def find_setting(category: str) -> str:
+    """The setting of `review` that a category follows."""
+    setting = _CONDENSE_CATEGORIES.get(category, category)
+    return setting if setting in _CATEGORIES_WITH_POLICY else "others"
+
+
 def find_policy(config: Config, category: str, *, is_own: bool, path: str = "") -> Policy:
-    configured: Policy = getattr(
-        config.review, _CONDENSE_CATEGORIES.get(category, category), config.review.others
-    )
+    configured: Policy = getattr(config.review, find_setting(category))
     if path and category_of(path) in _GUIDING_CATEGORIES:
         return "owner"
     if configured == "auto" and not (is_own and config.lifecycle.auto_apply):
