@@ -340,7 +340,7 @@ def _check_origins(home: Home, _config: Config) -> CheckResult:
 
 
 _UNTRUSTED_MESSAGES = {
-    "other": "comes from another person than you.",
+    "other": "comes from another person.",
     "tool": "is what a tool said.",
     "web": "is what a stranger wrote, as a tool read it.",
 }

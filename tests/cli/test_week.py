@@ -51,7 +51,7 @@ def test_cli_demo_week_leaves_a_home_without_problems_and_nothing_to_do(week: tu
     found = [problem for check in checks for problem in check["problems"]]
     assert {problem["level"] for problem in found} == {"warning"}
     # What was approved though others had said it, and what topics of the sample want of later weeks.
-    assert all("somebody else" in one["what"] or "no such file" in one["what"] for one in found)
+    assert all("another person" in one["what"] or "no such file" in one["what"] for one in found)
     assert tacit("status").code == 0
     done = json.loads(tacit("rebuild", "--name", "again", "--json").stdout)
     changed = ["git", "-C", str(root), "diff", "--name-only", "main", "extract/again"]
