@@ -12,8 +12,8 @@ from time import perf_counter
 
 from bench import corpus, homes, playbooks
 from bench.pairs import Measured, Timed, paired
+from tacit.topics.activation import GatedActivator, GateQuestion
 from tacit.topics.model import Stimulus
-from tacit.topics.model_gate import GatedActivator, GateQuestion
 from tacit.topics.patterns import PatternMatcher
 from tacit.topics.pipeline import Moment, WatcherPipeline
 from tacit.topics.similarity import SimilarityScorer

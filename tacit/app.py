@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from tacit.llm.structured import Ask, make_ask
     from tacit.llm.tasks import find_model, find_models
     from tacit.rebuild.options import SetupMaker
+    from tacit.topics.activation import GatedActivator
     from tacit.topics.decision_log import GateCache
-    from tacit.topics.model_gate import GatedActivator
 else:
     choose_embedder = load_later("tacit.embeddings.registry", "choose_embedder")
     choose_reranker = load_later("tacit.embeddings.registry", "choose_reranker")
@@ -56,7 +56,7 @@ else:
     find_models = load_later("tacit.llm.tasks", "find_models")
     SetupMaker = load_later("tacit.rebuild.options", "SetupMaker")
     GateCache = load_later("tacit.topics.decision_log", "GateCache")
-    GatedActivator = load_later("tacit.topics.model_gate", "GatedActivator")
+    GatedActivator = load_later("tacit.topics.activation", "GatedActivator")
 
 # Set for programs that tacit itself starts: their conversations are neither kept nor learned from.
 WORKER_VARIABLE = "TACIT_WORKER"

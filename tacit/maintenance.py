@@ -22,7 +22,7 @@ from tacit.git.repository import Git
 from tacit.health.sweep import sweep
 from tacit.home import files
 from tacit.home.layout import Home
-from tacit.sessions.recovery import SessionRecovery
+from tacit.sessions.conversations import SessionRecovery
 from tacit.transcripts.session_commits import SessionCommitter
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from tacit.llm.structured import Ask
     from tacit.maintenance import WorkResult
     from tacit.provenance.trace import Trace
+    from tacit.topics.activation import GatedActivator
     from tacit.topics.model import Event
-    from tacit.topics.model_gate import GatedActivator
 
 
 class Memory:

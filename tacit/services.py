@@ -28,9 +28,8 @@ from tacit.maintenance import Maintenance
 from tacit.review.format import find_targets
 from tacit.review.store import ReviewQueue
 from tacit.search.index import IndexBackend, SearchParts
-from tacit.sessions.conversations import Conversations
+from tacit.sessions.conversations import Conversations, SessionRecovery
 from tacit.sessions.profiles import SessionProfiles
-from tacit.sessions.recovery import SessionRecovery
 from tacit.transcripts.session_commits import SessionCommitter
 from tacit.workspaces.folders import Workspaces
 from tacit.workspaces.note_store import NoteStore
@@ -66,7 +65,7 @@ if TYPE_CHECKING:
     from tacit.review.service import NoteEditor, ReviewService
     from tacit.search.file_reader import FileReader
     from tacit.search.searcher import Searcher
-    from tacit.topics.model_gate import GatedActivator
+    from tacit.topics.activation import GatedActivator
 else:
     MemoryCondenser = load_later("tacit.condense.service", "MemoryCondenser")
     choose_files = load_later("tacit.context.delivery.bootstrap", "bootstrap")

@@ -22,6 +22,7 @@ secrets reach none of them, nor the model that is asked about topics.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -31,26 +32,29 @@ from tacit.context.budget import PromptCandidates
 from tacit.context.candidates import (
     NO_BLOCKS,
     NO_TOPICS,
+    Retrieval,
     TopicSelection,
     activate_topics,
     load_fixed_files,
     load_topics,
     may_activate_topics,
+    retrieve,
 )
 from tacit.context.delivery.files import clear_context_file
-from tacit.context.flush import flush_turns
 from tacit.context.home_view import HomeView
 from tacit.context.loaded_files import FileLoader
 from tacit.context.model import Compiled, Quote
 from tacit.context.receipt_builder import build_receipt, discard_late, quote_chunks
 from tacit.context.rendering import EMPTY_PROMPT, SYSTEM_TEXT, Prompt, assemble_prompt, fall_back_to_message
 from tacit.context.repeat import NO_REPEAT, Repeat, cache_answer, find_repeat, write_copies
-from tacit.context.request import Request, normalize_request
-from tacit.context.retrieval import Retrieval, retrieve
+from tacit.context.request import Request, normalize_request, sanitize
 from tacit.context.situation import Situation, assess, identify_session
 from tacit.context.stage import StageRunner, StepResult
 from tacit.context.state import CompilerState
 from tacit.diagnostics import Notice
+from tacit.learn import window_proposals
+from tacit.learn.window_proposals import extract
+from tacit.transcripts.attribution import Utterance
 
 _MODEL_GATE_TIME_SHARE = 0.5  # of the time left: a slow gate must leave time for the search
 
@@ -164,3 +168,27 @@ class ContextCompiler:
             return prompt
         stages.note([Notice("lane", f"{situation.profile.won} has no runtime lane.")])
         return replace(prompt, text="", static_prefix="", tokens=0, is_withheld=True)
+
+
+def flush_turns(
+    situation: Situation, left: Sequence[Utterance], state: CompilerState, view: HomeView
+) -> StepResult[None]:
+    """Extract proposals from turns that leave the window. This writes no note."""
+    fresh = state.turns_to_flush(situation.session_id, left)
+    extraction = extract(
+        [replace(turn, text=sanitize(turn.text)) for turn in fresh],
+        session_key=situation.key,
+        session_id=situation.session_id,
+        made_at=situation.now,
+        projects=view.projects(),
+        users="owner" if situation.listener.audience == "owner" else "other",
+    )
+    if not fresh:
+        return StepResult(None)
+    number = "1 turn" if len(fresh) == 1 else f"{len(fresh)} turns"
+    if extraction is None:
+        return StepResult(None, (Notice("flush-ok", f"{number} left the window; nothing in them to keep."),))
+    if problem := window_proposals.offer(state.home, extraction):
+        return StepResult(None, (Notice("flush-failed", problem),))
+    text = f"{number} left the window; {len(extraction.changes)} lines were proposed."
+    return StepResult(None, (Notice("flushed", text),))

@@ -25,7 +25,7 @@ from tacit.home.listing import (
 from tacit.search.fallback import Snapshot
 from tacit.search.index import ChunkLocation, SearchParts, StoredChunk
 from tacit.search.model import Found, Scope
-from tacit.topics.loader import TopicLoader
+from tacit.topics.parser import TopicLoader
 from tacit.transcripts.purged import PurgedRecords
 from tacit.workspaces.folders import Workspaces
 

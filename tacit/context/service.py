@@ -31,8 +31,8 @@ from tacit.search.query_filter import filter_query
 from tacit.sessions.keys import classify
 from tacit.sessions.policy import SessionProfile
 from tacit.text import tokens
-from tacit.topics.loader import TopicLoader
-from tacit.topics.model_gate import GatedActivator
+from tacit.topics.activation import GatedActivator
+from tacit.topics.parser import TopicLoader
 from tacit.topics.pipeline import WatcherPipeline
 from tacit.transcripts import writer
 from tacit.transcripts.purged import load_purged

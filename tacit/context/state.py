@@ -31,10 +31,10 @@ from tacit.context.model import Compiled, Quote, Receipt
 from tacit.home.layout import Home
 from tacit.search.model import Found, Scope
 from tacit.sessions.policy import SessionProfile
+from tacit.topics.activation import GatedActivator
 from tacit.topics.decision_log import GateLog
-from tacit.topics.loader import TopicLoader
 from tacit.topics.model import TopicDecision
-from tacit.topics.model_gate import GatedActivator
+from tacit.topics.parser import TopicLoader
 from tacit.topics.pipeline import WatcherPipeline
 from tacit.transcripts.attribution import Utterance
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.context.loaded_files import Listener
+from tacit.topics.activation import decide
 from tacit.topics.model import Match, Similarity, Stimulus, Topic, TopicDecision
 from tacit.topics.patterns import PatternMatcher
 from tacit.topics.pipeline import Moment, WatcherPipeline, WatchResult
-from tacit.topics.policy import decide
 from tacit.topics.similarity import SimilarityScorer
 
 MIN_NEAR_SCORE = 0.02  # below it a topic only shares a few letters with the message

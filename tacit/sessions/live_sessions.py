@@ -15,8 +15,7 @@ from typing import NamedTuple, Protocol
 from tacit.clock import Clock
 from tacit.config import Config
 from tacit.home.layout import Home
-from tacit.sessions.conversations import Conversations
-from tacit.sessions.recovery import SessionRecovery
+from tacit.sessions.conversations import Conversations, SessionRecovery
 from tacit.transcripts import writer
 from tacit.transcripts.capture import Session
 from tacit.transcripts.writer import SessionState

@@ -17,6 +17,7 @@ from contextlib import suppress
 from datetime import datetime
 
 from tacit.errors import Busy, SessionError, TacitError
+from tacit.sessions.conversations import RecoveryResult
 from tacit.sessions.live_sessions import (
     LiveSession,
     SessionEntry,
@@ -25,7 +26,6 @@ from tacit.sessions.live_sessions import (
     SessionServices,
     SessionTable,
 )
-from tacit.sessions.recovery import RecoveryResult
 from tacit.sessions.stored_events import CaptureResult, StoredEvents
 from tacit.transcripts.capture import Session
 from tacit.transcripts.event_ids import NotedEvent

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from tacit.diagnostics import Problem
+from tacit.topics.activation import GatedActivator, GateQuestion, Verdict, decide
 from tacit.topics.model import (
     PRIORITIES,
     Activation,
@@ -25,9 +26,7 @@ from tacit.topics.model import (
     Topic,
     TopicDecision,
 )
-from tacit.topics.model_gate import GatedActivator, GateQuestion
 from tacit.topics.patterns import PatternMatcher
-from tacit.topics.policy import Verdict, decide
 from tacit.topics.similarity import SimilarityScorer
 from tacit.topics.triggers import TRIGGER_TYPES, SentimentTrigger
 

@@ -17,9 +17,8 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
 
+from tacit.topics.activation import decide, decide_by_rule, minimum_score, own_threshold
 from tacit.topics.model import Topic, TopicDecision
-from tacit.topics.model_gate import decide_by_rule
-from tacit.topics.policy import decide, minimum_score, own_threshold
 
 _BARS = "·▁▂▃▄▅▆▇█"
 _NEAR_MISS = 0.05

@@ -14,7 +14,7 @@ from tacit.context.request import Request
 from tacit.errors import UsageError
 from tacit.home.listing import Stamp
 from tacit.memory import Memory
-from tacit.topics.loader import TopicLoader
+from tacit.topics.parser import TopicLoader
 from tests.conftest import Tacit
 from tests.memory.homes import (
     GROUP,

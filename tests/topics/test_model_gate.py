@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from tacit.embeddings.protocol import EmbedderError
 from tacit.llm.chat import ChatAnswer
 from tacit.llm.registry import choose_chat
-from tacit.topics.model import Topic
-from tacit.topics.model_gate import (
+from tacit.topics.activation import (
     MIN_RERANKER_SCORE,
     GatedActivator,
     GateQuestion,
@@ -23,6 +22,7 @@ from tacit.topics.model_gate import (
     cache_key,
     parse_yes_or_no,
 )
+from tacit.topics.model import Topic
 from tests.embeddings import conftest as loopback
 from tests.embeddings.conftest import Reply, Request, Serve, Server
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tacit.topics.activation import GatedActivator
 from tacit.topics.model import Event, Stimulus, Topic, Trigger
-from tacit.topics.model_gate import GatedActivator
 from tacit.topics.pipeline import Moment, WatcherPipeline, WatchResult
 
 NOW = Moment("2026-11-02T08:00:00.000000+01:00")

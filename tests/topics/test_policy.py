@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit.topics.activation import decide, minimum_score
 from tacit.topics.model import PRIORITIES, WAKE_MODES, Priority, Topic
-from tacit.topics.policy import decide, minimum_score
 
 TOPIC = Topic("mail", "topics/mail.md", "Mail", "Sorting the inbox", "")
 HOME = 0.15

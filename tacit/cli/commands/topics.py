@@ -33,9 +33,9 @@ from tacit.terminal import output
 from tacit.terminal.arguments import add_home_option, add_json_option, text_or_stdin, utf8_argument
 from tacit.terminal.lines import clip, one_line, terminal_width
 from tacit.text import tokens
+from tacit.topics.activation import own_threshold
 from tacit.topics.model import Topic, Trigger
 from tacit.topics.pipeline import Moment
-from tacit.topics.policy import own_threshold
 from tacit.topics.schedules import (
     DueSchedule,
     acknowledge,
