@@ -14,8 +14,7 @@ import pytest
 
 from tacit.home.layout import Home
 from tacit.hosts.openclaw import manifest, packaged
-from tacit.hosts.openclaw.install_plan import find_changes, hook_keys
-from tacit.hosts.openclaw.settings import TESTED_VERSION
+from tacit.hosts.openclaw.settings import TESTED_VERSION, find_changes, hook_keys
 from tests.conftest import Ran, Tacit
 from tests.e2e.grown import grow
 

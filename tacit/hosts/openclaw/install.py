@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -22,25 +22,42 @@ from tacit.config.editing import add_items
 from tacit.errors import ConfigError, HostError
 from tacit.home import files
 from tacit.home.layout import CONFIG, Home
-from tacit.hosts.openclaw import baseline, install_plan, packaged, settings
+from tacit.hosts.openclaw import baseline, packaged, settings
 from tacit.hosts.openclaw import manifest as record
 from tacit.hosts.openclaw.doctor import is_attached
-from tacit.hosts.openclaw.install_plan import (
-    InstallPlan,
+from tacit.hosts.openclaw.machine import OpenClawHost, find_workspaces, reload_host
+from tacit.hosts.openclaw.manifest import InstallManifest
+from tacit.hosts.openclaw.settings import (
     SettingChange,
     build_patch,
     find_changes,
+    find_leftovers,
     hook_keys,
+    is_unchanged,
     plugin_keys,
+    settings_to_revert,
 )
-from tacit.hosts.openclaw.machine import OpenClawHost, find_workspaces, reload_host
-from tacit.hosts.openclaw.manifest import InstallManifest
 from tacit.version import VERSION
 
 Say = Callable[[str], None]
 
 
 # ---------------------------------------------------------------- planning
+
+
+@dataclass(frozen=True, slots=True)
+class InstallPlan:
+    host: str  # its version
+    makes_home: bool = False
+    config: tuple[str, str] | None = None  # the home's config, before and after
+    keys: tuple[SettingChange, ...] = ()
+    plugin: str = ""  # installed or replaced; empty: it stays
+    hooks: tuple[str, ...] = ()  # to write into the host's folder
+    notes: tuple[str, ...] = ()  # what the owner should know
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.makes_home or self.config or self.keys or self.plugin or self.hooks)
 
 
 def prepare(host: OpenClawHost, home: Home, python: str, *, hooks_only: bool) -> InstallPlan:
@@ -211,7 +228,7 @@ class UninstallResult(NamedTuple):
 def is_installed(host: OpenClawHost) -> bool:
     return (
         host.plugin.exists()
-        or any(install_plan.find_leftovers(host.tree))
+        or any(find_leftovers(host.tree))
         or any((host.hooks / name).exists() for name in settings.HOOKS)
     )
 
@@ -251,13 +268,12 @@ def _restore_config(host: OpenClawHost, home: Home, manifest: InstallManifest | 
         return ""
     before = record.read_backup(home, manifest.config_backup) if manifest else None
     keys: tuple[SettingChange, ...] = manifest.keys if manifest else ()
-    if before is not None and manifest is not None and install_plan.is_unchanged(before, host.data, keys):
+    if before is not None and manifest is not None and is_unchanged(before, host.data, keys):
         if before != host.data:
             files.replace(host.config, before, manifest.config_mode)
         return f"{host.config} is as it was before, byte for byte."
     changes_back = build_patch(
-        dict(install_plan.settings_to_revert(host.tree, keys))
-        | dict.fromkeys(install_plan.find_leftovers(host.tree))
+        dict(settings_to_revert(host.tree, keys)) | dict.fromkeys(find_leftovers(host.tree))
     )
     if changes_back:
         host.openclaw().require("config", "patch", "--stdin", given=json.dumps(changes_back))

@@ -17,7 +17,7 @@ from typing import Any
 from tacit.errors import HostError
 from tacit.home import files
 from tacit.home.layout import Home
-from tacit.hosts.openclaw.install_plan import SettingChange
+from tacit.hosts.openclaw.settings import SettingChange
 
 _FILE_NAME = "manifest.json"
 

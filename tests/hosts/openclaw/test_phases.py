@@ -15,13 +15,13 @@ from tacit.app import open_home, set_inject_files
 from tacit.errors import DraftRefused, HostError, UsageError
 from tacit.hosts.openclaw import (
     baseline,
-    install_plan,
     packaged,
     phase_conditions,
     phase_criteria,
     phase_questions,
     phase_steps,
     phases,
+    settings,
 )
 from tacit.hosts.openclaw.baseline import SessionReport
 from tacit.hosts.openclaw.bootstrap_files import LoadedFile
@@ -555,12 +555,8 @@ def with_host(migration: Migration, folder: Path) -> Migration:
     shutil.copytree(
         packaged.folder(), state / "extensions" / "tacit", ignore=shutil.ignore_patterns("node_modules")
     )
-    keys = {
-        key.path: key.after for key in install_plan.find_changes({}, install_plan.plugin_keys("/h", "/py"))
-    }
-    (state / "openclaw.json").write_text(
-        json.dumps({"gateway": {"port": 1}, **install_plan.build_patch(keys)})
-    )
+    keys = {key.path: key.after for key in settings.find_changes({}, settings.plugin_keys("/h", "/py"))}
+    (state / "openclaw.json").write_text(json.dumps({"gateway": {"port": 1}, **settings.build_patch(keys)}))
     return replace(migration, host=find_host({"HOME": str(folder), "PATH": ""}))
 
 

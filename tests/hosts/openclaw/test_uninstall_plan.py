@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tacit.hosts.openclaw.install_plan import (
+from tacit.hosts.openclaw.settings import (
+    HOOKS,
+    PLUGIN_KEY,
     SettingChange,
     build_patch,
     find_changes,
@@ -15,7 +17,6 @@ from tacit.hosts.openclaw.install_plan import (
     plugin_keys,
     settings_to_revert,
 )
-from tacit.hosts.openclaw.settings import HOOKS, PLUGIN_KEY
 
 BEFORE = b"// mine\n{ gateway: { port: 1 }, plugins: { allow: ['other'] }, }\n"
 ADDED: dict[str, Any] = {

@@ -13,8 +13,7 @@ from tacit.errors import HostError, UsageError
 from tacit.home.layout import Home, find_home
 from tacit.hosts.openclaw import packaged
 from tacit.hosts.openclaw.doctor import is_daemon_up
-from tacit.hosts.openclaw.install import install, is_installed, prepare, uninstall
-from tacit.hosts.openclaw.install_plan import InstallPlan
+from tacit.hosts.openclaw.install import InstallPlan, install, is_installed, prepare, uninstall
 from tacit.hosts.openclaw.machine import OpenClawHost, find_host
 from tacit.terminal import output
 from tacit.terminal.arguments import add_home_option
