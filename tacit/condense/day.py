@@ -79,12 +79,12 @@ class DailySummary(NamedTuple):
 
 
 class _Turn(NamedTuple):
-    heard: AttributedTranscript
+    conversation: AttributedTranscript
     said: Utterance
 
     @property
     def source(self) -> str:
-        return comment.source_name(self.heard.transcript, self.said.number)
+        return comment.source_name(self.conversation.transcript, self.said.number)
 
 
 class _Candidate(NamedTuple):
@@ -99,18 +99,22 @@ def journal_path(day: str) -> str:
 
 
 def daily_summary(
-    day: str, heards: Sequence[AttributedTranscript], page: str | None, ask: Ask | None = None
+    day: str, conversations: Sequence[AttributedTranscript], page: str | None, ask: Ask | None = None
 ) -> DailySummary:
     """Lines for the page of a day; none if there is nothing new."""
     seen = _summarised_sessions(page)
-    new = [heard for heard in heards if heard.day == day and heard.session_id not in seen]
+    new = [
+        conversation
+        for conversation in conversations
+        if conversation.day == day and conversation.session_id not in seen
+    ]
     cited_today, cited_anywhere = _cited_sources(page, "day"), _cited_sources(page)
     turns = [
         turn
-        for heard in new
+        for conversation in new
         for turn in (
-            _Turn(heard, replace(utterance, text=strip_quotes(utterance.text)))
-            for utterance in spoken_turns(heard)
+            _Turn(conversation, replace(utterance, text=strip_quotes(utterance.text)))
+            for utterance in spoken_turns(conversation)
         )
         if turn.source not in cited_anywhere
     ]
@@ -133,7 +137,7 @@ def daily_summary(
         journal_path(day),
         tuple(change for change in chosen if is_trusted(change.trust)),
         tuple(change for change in chosen if not is_trusted(change.trust)),
-        tuple(dict.fromkeys(heard.session_id for heard in new)),
+        tuple(dict.fromkeys(conversation.session_id for conversation in new)),
         "the day's conversations, summed up by a model" if ask and not reasons
         else "the day's conversations: sentences that were said, chosen without a model",
         tuple(dict.fromkeys(reasons)),
@@ -204,7 +208,7 @@ def _find_candidates(
 ) -> tuple[list[_Candidate], list[str]]:
     if ask is not None:
         cited_transcripts = {comment.transcript_path(source) for source in cited}
-        new = [turn for turn in turns if turn.heard.transcript not in cited_transcripts]
+        new = [turn for turn in turns if turn.conversation.transcript not in cited_transcripts]
         try:
             candidates, rejected = _by_model(new, ask)
             if candidates or not rejected:
@@ -225,7 +229,7 @@ def _choose(
     counts, used = counted.copy(), set[str]()
     for candidate in sorted(candidates, key=lambda candidate: -candidate.score):
         sources = {turn.source for turn in candidate.turns}
-        transcripts = {turn.heard.transcript for turn in candidate.turns}
+        transcripts = {turn.conversation.transcript for turn in candidate.turns}
         is_full = any(counts[transcript] >= MAX_LINES_PER_CONVERSATION for transcript in transcripts)
         if (
             len(picked) == room
@@ -245,7 +249,7 @@ def _choose(
 
 
 def _order_key(turn: _Turn) -> tuple[str, int]:
-    return turn.heard.transcript, turn.said.number
+    return turn.conversation.transcript, turn.said.number
 
 
 def _to_change(day: str, candidate: _Candidate) -> Change:
@@ -253,12 +257,12 @@ def _to_change(day: str, candidate: _Candidate) -> Change:
     utterance = first.said
     timestamp = utterance.at.isoformat() if utterance.at else ""
     source = Source(
-        first.heard.session_key,
+        first.conversation.session_key,
         utterance.number,
         utterance.role,
         utterance.speaker,
         timestamp,
-        first.heard.transcript,
+        first.conversation.transcript,
     )
     trust = lowest(turn.said.trust for turn in candidate.turns)
     also = tuple(turn.source for turn in candidate.turns[1:])
@@ -271,12 +275,12 @@ def _to_change(day: str, candidate: _Candidate) -> Change:
 def _by_rules(turns: Sequence[_Turn], cited: frozenset[str]) -> Iterator[_Candidate]:
     centrality = _centrality(turns)
     line_counts = _count_by_transcript(cited)
-    for heard in dict.fromkeys(turn.heard for turn in turns):
-        own_turns = [turn for turn in turns if turn.heard is heard]
+    for conversation in dict.fromkeys(turn.conversation for turn in turns):
+        own_turns = [turn for turn in turns if turn.conversation is conversation]
         candidates = [candidate for turn in own_turns for candidate in _best_statement(turn, centrality)]
         if candidates:
             yield from candidates
-        elif not line_counts[heard.transcript]:
+        elif not line_counts[conversation.transcript]:
             yield from _most_central(own_turns, centrality)
 
 

@@ -78,16 +78,16 @@ def find_due(
     schedule: str,
     zone: tzinfo,
     now: datetime,
-    heard: Mapping[str, datetime],
+    last_activity: Mapping[str, datetime],
     condensed: Mapping[str, datetime],
 ) -> list[Period]:
     """The periods to condense now, the oldest first.
 
-    `heard`: the days with conversations, each with the time when the newest was finalized; `condensed`: the
+    `last_activity`: the days with conversations, each with the time when the newest was finalized; `condensed`: the
     condensed periods, each with the time of its last run. Times must be aware of their zone.
     """
     newest: dict[Period, datetime] = {}
-    for name, moment in heard.items():
+    for name, moment in last_activity.items():
         for period in _periods_around(name):
             newest[period] = max(newest.get(period, moment), moment, key=_to_utc)
     candidates = [

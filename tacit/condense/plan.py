@@ -60,7 +60,7 @@ class CondensePlan(NamedTuple):
 
 def plan(
     home: PlanInput,
-    heards: Mapping[str, Sequence[AttributedTranscript]],
+    conversations: Mapping[str, Sequence[AttributedTranscript]],
     periods: Sequence[Period],
     *,
     now: datetime,
@@ -70,13 +70,12 @@ def plan(
     prune: bool = True,
     archive: bool = True,
 ) -> CondensePlan:
-    """`heards`: the conversations of the due days; `periods`: the due periods. `prune` and
-    `archive` say whether these steps are due too; a month always ends with pruning."""
+    """`conversations`: those of the due days; `periods`: the due periods. `prune` and `archive` say whether these steps are due too; a month always ends with pruning."""
     run = _Run(home, now, lifecycle, review, ask)
     for kind, step in (("day", run.day), ("week", run.week), ("month", run.month)):
         for period in periods:
             if period.kind == kind:
-                step(period, heards)
+                step(period, conversations)
     if prune or any(period.kind == "month" for period in periods):
         run.prune()
     if archive:
@@ -120,9 +119,9 @@ class _Run:
 
     # Steps
 
-    def day(self, period: Period, heards: Mapping[str, Sequence[AttributedTranscript]]) -> None:
+    def day(self, period: Period, conversations: Mapping[str, Sequence[AttributedTranscript]]) -> None:
         page = self._read(journal_path(period.name))
-        summary = daily_summary(period.name, heards.get(period.name, ()), page, self._ask)
+        summary = daily_summary(period.name, conversations.get(period.name, ()), page, self._ask)
         self._changes += summary.changes
         self._untrusted += summary.untrusted
         self._add_notes(period, summary.notes)

@@ -115,10 +115,10 @@ class MemoryCondenser:
         prune: bool,
         archive: bool,
         dry_run: bool = False,
-        heards: Mapping[str, Sequence[AttributedTranscript]] | None = None,
+        conversations: Mapping[str, Sequence[AttributedTranscript]] | None = None,
     ) -> CondenseResult:
-        """Condense these periods and run these steps. `dry_run`: only report what would be done. `heards`:
-        conversations by day, if the caller has read them already."""
+        """Condense these periods and run these steps. `dry_run`: only report what would be done.
+        `conversations`: those of each day, if the caller has read them already."""
         if conflict := next(
             find_note_conflicts(self._home), None
         ):  # before paying a model for text that cannot be written
@@ -137,11 +137,11 @@ class MemoryCondenser:
                 for period in claimed
                 if period.kind == "day"
             }
-            if heards is None:
-                heards = {
+            if conversations is None:
+                conversations = {
                     day: self._read_conversations(paths) for day, paths in sorted(transcripts_by_day.items())
                 }
-            planned = self._make_plan(claimed, heards, prune=prune, archive=archive)
+            planned = self._make_plan(claimed, conversations, prune=prune, archive=archive)
             result = (
                 self._preview(planned)
                 if dry_run
@@ -171,7 +171,7 @@ class MemoryCondenser:
     def _make_plan(
         self,
         periods: Sequence[Period],
-        heards: Mapping[str, Sequence[AttributedTranscript]],
+        conversations: Mapping[str, Sequence[AttributedTranscript]],
         *,
         prune: bool,
         archive: bool,
@@ -179,7 +179,7 @@ class MemoryCondenser:
         looks_back = archive or any(period.kind == "month" for period in periods)
         return plan(
             self._plan_input(wants_uses=looks_back),
-            heards,
+            conversations,
             periods,
             now=self._clock.local_now(),
             lifecycle=self._config.lifecycle,
@@ -202,7 +202,8 @@ class MemoryCondenser:
         return ask
 
     def _read_conversations(self, paths: Iterable[str]) -> list[AttributedTranscript]:
-        return [heard for heard in (self._attribution.attribute(path) for path in paths) if heard is not None]
+        conversations = map(self._attribution.attribute, paths)
+        return [conversation for conversation in conversations if conversation is not None]
 
     def _plan_input(self, *, wants_uses: bool) -> PlanInput:
         tree = NoteTree(self._home.root)

@@ -151,10 +151,10 @@ def attributed_conversations(memory: Memory) -> Iterator[AttributedTranscript]:
 
 
 def pair_with_names(
-    heard: Iterable[AttributedTranscript], names: Collection[str]
+    conversations: Iterable[AttributedTranscript], names: Collection[str]
 ) -> Iterator[tuple[str, AttributedTranscript]]:
     """Pair each conversation with its name: the session's id, or the end of its file name."""
-    for conversation in heard:
+    for conversation in conversations:
         stem = conversation.transcript.rpartition("/")[2].removesuffix(".md")
         fitting = (name for name in names if name == conversation.session_id or stem.endswith(f"-{name}"))
         yield next(fitting, stem), conversation

@@ -150,11 +150,11 @@ class KnowledgeExtractor:
     def _learn_one(self, candidate: PendingTranscript) -> LearnResult:
         extractors, broken = load_extractors(candidate.extractors)
         sha = files.digest((self._home.root / candidate.transcript).read_bytes())
-        heard = self._attribution.attribute(candidate.transcript)
-        if heard is None:
+        conversation = self._attribution.attribute(candidate.transcript)
+        if conversation is None:
             self._runs.finish(LearnRun(candidate.transcript, sha, _labels(extractors)), self._clock.now())
             return LearnResult()
-        learned = learn(heard, load_known_names(self._home), extractors, self._ask("extract"))
+        learned = learn(conversation, load_known_names(self._home), extractors, self._ask("extract"))
         reasons = tuple(dict.fromkeys((*learned.failed.values(), *map(str, broken))))
         labels = tuple(label for label in _labels(extractors) if label not in learned.failed)
         later = (self._clock.now() + _RETRY_DELAY).isoformat(timespec="seconds") if learned.paid else ""
@@ -277,14 +277,14 @@ class KnowledgeExtractor:
         names = load_known_names(self._home)
         for candidate in self.find_pending():
             try:
-                heard = self._attribution.attribute(candidate.transcript)
+                conversation = self._attribution.attribute(candidate.transcript)
             except MergeConflict as error:
                 failed.append(str(error))
                 continue
-            if heard is None:
+            if conversation is None:
                 continue
             learned = learn(
-                heard, names, load_extractors(candidate.extractors).extractors, self._ask("extract")
+                conversation, names, load_extractors(candidate.extractors).extractors, self._ask("extract")
             )
             sessions.append(candidate.transcript)
             failed += learned.failed.values()

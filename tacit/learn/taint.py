@@ -242,12 +242,14 @@ def _start_day(transcript: Transcript) -> str:
 # Echoes of injected text
 
 
-def drop_echoes(heard: AttributedTranscript, given: Sequence[str] | GivenTexts) -> AttributedTranscript:
+def drop_echoes(
+    conversation: AttributedTranscript, given: Sequence[str] | GivenTexts
+) -> AttributedTranscript:
     """Drop sentences of the agent that repeat, word by word or nearly, what it was given. `given`: texts of
     any length; for many conversations, build one GivenTexts of them."""
     known = given if isinstance(given, GivenTexts) else GivenTexts(given)
-    utterances = (_strip_echoes(turn, known) if turn.role == "agent" else turn for turn in heard.said)
-    return replace(heard, said=tuple(turn for turn in utterances if turn.text))
+    utterances = (_strip_echoes(turn, known) if turn.role == "agent" else turn for turn in conversation.said)
+    return replace(conversation, said=tuple(turn for turn in utterances if turn.text))
 
 
 class GivenTexts:

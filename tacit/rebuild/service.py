@@ -229,12 +229,12 @@ class _Replay:
             if finished - committed >= CHECKPOINT_EVERY:
                 self._checkpoint(finished)
                 committed = finished
-            heards = []
+            conversations = []
             for path in paths:
-                heards += self._learn_transcript(path)
+                conversations += self._learn_transcript(path)
                 finished += 1
                 tick(finished, len(self._transcripts))
-            self._summarise_day(day, heards)
+            self._summarise_day(day, conversations)
         return self._finish()
 
     # ------------------------------------------------------------ loading
@@ -333,12 +333,12 @@ class _Replay:
 
     def _learn_transcript(self, path: str) -> list[AttributedTranscript]:
         """Returns the attributed transcript; empty if nothing is learned from it."""
-        heard = self._replica.attribution.attribute(path, given=self._given_texts)
+        conversation = self._replica.attribution.attribute(path, given=self._given_texts)
         for line in self._later_lines.pop(path, ()):
             self._given_texts.add(line)
-        if heard is None:
+        if conversation is None:
             return []
-        learned = learn(heard, self._known_names, self._extractors, self._models.ask_for("extract"))
+        learned = learn(conversation, self._known_names, self._extractors, self._models.ask_for("extract"))
         self._check_models(learned.failed.values())
         changes = [
             change
@@ -353,7 +353,7 @@ class _Replay:
         ]
         self._propose([change for change in changes if change not in automatic])
         self._propose(over_cap, MEMORY_FULL)
-        return [heard]
+        return [conversation]
 
     def _add_to_note(self, path: str, changes: Sequence[Change]) -> Sequence[Change]:
         """Add the changes to the note. Returns those that had no room."""
@@ -385,13 +385,15 @@ class _Replay:
 
     # ------------------------------------------------------------ days, checkpoints, the end
 
-    def _summarise_day(self, day: str, heards: Sequence[AttributedTranscript]) -> None:
+    def _summarise_day(self, day: str, conversations: Sequence[AttributedTranscript]) -> None:
         if not self._condenses or day not in self._finished_days:
             return
         page = journal_path(day)
         self._pages.flush([page, private_note(page, self._pages.head)])
         periods = [Period("day", day)]
-        summary = self._replica.condenser.condense(periods, prune=False, archive=False, heards={day: heards})
+        summary = self._replica.condenser.condense(
+            periods, prune=False, archive=False, conversations={day: conversations}
+        )
         self._check_models(())
         for edit in summary.edits:
             self._pages.drop(edit.path)
