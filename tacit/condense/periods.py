@@ -83,8 +83,8 @@ def find_due(
 ) -> list[Period]:
     """The periods to condense now, the oldest first.
 
-    `last_activity`: the days with conversations, each with the time when the newest was finalized; `condensed`: the
-    condensed periods, each with the time of its last run. Times must be aware of their zone.
+    `last_activity`: the days with conversations, each with the time when the newest was finalized;
+    `condensed`: the condensed periods, each with the time of its last run. Times must be aware of their zone.
     """
     newest: dict[Period, datetime] = {}
     for name, moment in last_activity.items():

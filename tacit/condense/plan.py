@@ -70,7 +70,8 @@ def plan(
     prune: bool = True,
     archive: bool = True,
 ) -> CondensePlan:
-    """`conversations`: those of the due days; `periods`: the due periods. `prune` and `archive` say whether these steps are due too; a month always ends with pruning."""
+    """`conversations`: those of the due days; `periods`: the due periods. `prune` and `archive` say
+    whether these steps are due too; a month always ends with pruning."""
     run = _Run(home, now, lifecycle, review, ask)
     for kind, step in (("day", run.day), ("week", run.week), ("month", run.month)):
         for period in periods:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -53,21 +53,3 @@ def locate_transcript(home: Home, path: str) -> str | None:
     """The current path of a transcript; None if it is gone."""
     places = (path, f"{ARCHIVED_CONVERSATIONS}/{path.removeprefix(f'{CONVERSATIONS}/')}")
     return next((place for place in places if (home.root / place).is_file()), None)
-
-
-def remove_matching(data: bytes, path: str, is_meant: Callable[[GeneratedLine], bool]) -> bytes | None:
-    """The note without the matching lines, all other bytes unchanged. None if tacit made the note and nothing
-    is left."""
-    text = data.decode("utf-8", "surrogateescape")
-    gone = {line.number for line in find_generated(text, path) if is_meant(line)}
-    if not gone:
-        return data
-    lines = text.split("\n")
-    remaining = "\n".join(line for number, line in enumerate(lines, 1) if number not in gone)
-    return None if _is_empty(remaining, path) else remaining.encode("utf-8", "surrogateescape")
-
-
-def _is_empty(text: str, path: str) -> bool:
-    note = notes.parse(text, path)
-    words = (line.strip() for line in note.body.split("\n"))
-    return note.fields.get("generated") is True and all(not line or line.startswith("#") for line in words)

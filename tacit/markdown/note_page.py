@@ -55,13 +55,29 @@ def find_contradictions(
     ]
 
 
-def remove_lines(text: str, is_gone: Callable[[str, Provenance], bool]) -> str | None:
+def remove_lines(
+    text: str,
+    is_gone: Callable[[str, Provenance], bool],
+    *,
+    with_edited: bool = False,
+    with_spacing: bool = True,
+) -> str | None:
     """The note without the generated lines that match. None if tacit made the note and only headings are
-    left."""
-    head, body = notes.split(text)
-    rest = head + "\n".join(_drop_gone(body.split("\n"), is_gone))
-    if rest == text:
+    left. `with_edited`: also lines that a person edited; `with_spacing`: also blank lines that were added
+    with the lines."""
+    lines = text.split("\n")
+    gone = {
+        number
+        for number, line in enumerate(lines)
+        if (mark := comment.read(line)[1]) is not None
+        and (with_edited or comment.is_generated(line))
+        and is_gone(line, mark)
+    }
+    if not gone:
         return text
+    if with_spacing:
+        gone |= _find_spare_blanks(lines, gone)
+    rest = "\n".join(line for number, line in enumerate(lines) if number not in gone)
     is_ours = notes.parse(text).fields.get("generated") is True
     return None if is_ours and not _has_text(rest) else rest
 
@@ -226,25 +242,19 @@ def _source_key(line: str) -> tuple[str, ...]:
     return (fold(comment.strip_superseded(text)), *(mark.sources if mark else ()))
 
 
-def _drop_gone(lines: Iterable[str], is_gone: Callable[[str, Provenance], bool]) -> list[str]:
+def _find_spare_blanks(lines: Sequence[str], gone: Collection[int]) -> set[int]:
     """If all lines between two blank lines go, one of the blank lines goes too: it was added with them."""
-    remaining: list[str] = []
-    after_gone = False
-    for line in lines:
-        if _is_gone(line, is_gone):
-            after_gone = True
+    spare: set[int] = set()
+    previous = "text"  # the last line that stays
+    for number, line in enumerate(lines):
+        if number in gone:
             continue
-        is_spare = after_gone and not line.strip() and bool(remaining) and not remaining[-1].strip()
-        after_gone = False
-        if not is_spare:
-            remaining.append(line)
-    return remaining
-
-
-def _is_gone(line: str, is_gone: Callable[[str, Provenance], bool]) -> bool:
-    mark = comment.read(line)[1]
-    return mark is not None and comment.is_generated(line) and is_gone(line, mark)
+        if number - 1 in gone and not line.strip() and not previous.strip():
+            spare.add(number)
+        else:
+            previous = line
+    return spare
 
 
 def _has_text(text: str) -> bool:
-    return any(line.kind in ("text", "code") for line in scan(notes.split(text)[1]))
+    return any(line.kind not in ("heading", "blank") for line in scan(notes.split(text)[1]))

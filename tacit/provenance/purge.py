@@ -37,7 +37,8 @@ from tacit.learn.model import Change as Proposed
 from tacit.learn.model import ChangeSet
 from tacit.learn.taint import find_derivations
 from tacit.markdown import comment, escape, notes
-from tacit.markdown.note_page import restore_superseded
+from tacit.markdown.comment import Provenance
+from tacit.markdown.note_page import remove_lines, restore_superseded
 from tacit.transcripts import writer
 from tacit.transcripts.model import ToolCall, Transcript
 from tacit.transcripts.purged import load_purged, record_purge
@@ -147,7 +148,7 @@ class _OriginPurge:
     def preview(self) -> Purge:
         already_purged = load_purged(self._home.root).sources
         sources = tuple(sorted(_source_names(self._sources)))
-        lines = [line for line in self._marked_lines() if self._is_from(line)]
+        lines = [line for line in self._marked_lines() if self._is_from(line.mark)]
         gone = [
             path
             for path in sorted({line.path for line in lines})
@@ -195,8 +196,8 @@ class _OriginPurge:
     def _marked_lines(self) -> Iterator[GeneratedLine]:
         return generated_lines.read_generated(self._home) if self._sources else iter(())
 
-    def _is_from(self, line: GeneratedLine) -> bool:
-        return any(self._is_source(source) for source in line.mark.sources)
+    def _is_from(self, mark: Provenance) -> bool:
+        return any(map(self._is_source, mark.sources))
 
     def _is_source(self, source: str) -> bool:
         """Whether a source is purged. A line from a whole conversation comes from each of its messages."""
@@ -207,7 +208,7 @@ class _OriginPurge:
         return numbers is None or number is None or number in numbers
 
     def _is_removed(self, line: GeneratedLine) -> bool:
-        return self._is_from(line) and (self._with_edited or not line.is_edited)
+        return self._is_from(line.mark) and (self._with_edited or not line.is_edited)
 
     def _is_proposed(self, proposal: ChangeSet, change: Proposed) -> bool:
         source = change.source
@@ -236,7 +237,10 @@ class _OriginPurge:
         restored = (
             restore_superseded(text, {lines[marked.number - 1] for marked in removed}) if removed else text
         )
-        return generated_lines.remove_matching(notes.encode(restored), path, self._is_removed)
+        rest = remove_lines(
+            restored, lambda _, mark: self._is_from(mark), with_edited=self._with_edited, with_spacing=False
+        )
+        return None if rest is None else notes.encode(rest)
 
     def _rewrite(self, path: str) -> None:
         for _ in range(_MAX_ATTEMPTS):
