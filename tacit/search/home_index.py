@@ -43,6 +43,7 @@ _BYTES_INDEXED_PER_S = 1 << 20  # bytes that can be indexed in a second
 _RIPGREP_TIMEOUT_S = 10.0
 _CHUNKS_PER_BATCH = 2_000  # chunks in a transaction: memory stays flat, and other writers get their turn
 _TEXTS_PER_CALL = 512  # texts per call of the embedder
+_FIRST_TEXTS = 16  # texts of the first call if time is limited
 _RACY_NS = 50_000_000  # a file this fresh may change again without a new time
 
 
@@ -472,20 +473,30 @@ def embed_chunks(
     until: float | None = None,
     tick: Callable[[int], None] = lambda done: None,
 ) -> int:
-    """Embed chunks that have no vector, as many as there is time for. Returns their number."""
+    """Embed chunks that have no vector, as many as there is time for. Returns their number.
+
+    With a time limit the first call is small, and its time decides how many texts the next ones get: one call
+    with many long texts would outlast the turn that waits for it."""
     index.vectors.use_embedder(embedder.name)
-    done = 0
+    done, size = 0, _TEXTS_PER_CALL if until is None else _FIRST_TEXTS
+    waiting: list[tuple[bytes, str]] = []
     while until is None or time.monotonic() < until:
-        waiting = index.vectors.list_unembedded(_TEXTS_PER_CALL * 8)
+        waiting = waiting or index.vectors.list_unembedded(_TEXTS_PER_CALL * 8)
         if not waiting:
             break
-        for start in range(0, len(waiting), _TEXTS_PER_CALL):
-            batch = waiting[start : start + _TEXTS_PER_CALL]
-            seconds = None if until is None else max(0.1, until - time.monotonic())
-            vectors = embedder.documents([text for _, text in batch], seconds)
-            index.vectors.store({digest: vector for (digest, _), vector in zip(batch, vectors, strict=True)})
-            done += len(batch)
-            tick(done)
-            if until is not None and time.monotonic() > until:
-                break
+        batch, waiting = waiting[:size], waiting[size:]
+        began = time.monotonic()
+        seconds = None if until is None else max(0.1, until - began)
+        vectors = embedder.documents([text for _, text in batch], seconds)
+        index.vectors.store({digest: vector for (digest, _), vector in zip(batch, vectors, strict=True)})
+        done += len(batch)
+        tick(done)
+        if until is not None:
+            size = _count_texts_in_time(len(batch), time.monotonic() - began, until - time.monotonic())
     return done
+
+
+def _count_texts_in_time(count: int, seconds: float, seconds_left: float) -> int:
+    """How many texts fit into the time that is left, if these took so long. It grows in steps."""
+    in_time = int(count * seconds_left / seconds) if seconds > 0 else _TEXTS_PER_CALL
+    return max(1, min(in_time, 4 * count, _TEXTS_PER_CALL))

@@ -6,6 +6,7 @@ These tests look inside the SQLite index; numbers of rows are the only thing tha
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -210,3 +211,34 @@ def test_the_search_for_what_lacks_a_vector_is_not_repeated(tmp_path: Path) -> N
     assert looked
     assert not [sql for sql in looked if "digest" in sql]
     index.close()
+
+
+# ---------------------------------------------------------------- within a time
+
+
+class Slow(Hashing):
+    """Takes a fixed time for each text, by a clock that stands still otherwise."""
+
+    def __init__(self, seconds_per_text: float) -> None:
+        super().__init__()
+        self.seconds_per_text, self.now = seconds_per_text, 1000.0
+
+    def documents(self, texts: Sequence[str], seconds: float | None = None) -> list[bytes | None]:
+        self.now += self.seconds_per_text * len(texts)
+        return super().documents(texts, seconds)
+
+
+@pytest.mark.parametrize(("seconds_per_text", "most"), [(0.01, 25), (0.001, 250), (0.1, 16)])
+def test_texts_are_embedded_only_as_long_as_there_is_time(
+    monkeypatch: pytest.MonkeyPatch, seconds_per_text: float, most: int
+) -> None:
+    home, embedder = Home(random.Random(1)), Slow(seconds_per_text)
+    for number in range(400):
+        home._keep(f"knowledge/reference/{number}.md", f"# Note {number}\n\nThe kiln has shelf {number}.\n")
+    index = open_memory_index()
+    update_index(index, home.stamps, home.read)
+    monkeypatch.setattr("tacit.search.home_index.time.monotonic", lambda: embedder.now)
+    done = embed_chunks(index, embedder, until=embedder.now + 0.25)
+    assert done == len(embedder.texts)
+    assert most * 0.6 <= done <= most * 1.02
+    assert embed_chunks(index, embedder) == 400 - done  # the rest, with all the time in the world
