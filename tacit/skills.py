@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from tacit.config.schema import DEFAULTS, SESSION_TYPES, SessionRule
 from tacit.errors import HomeError
-from tacit.hosts.base import Snippet
-from tacit.hosts.registry import load_hosts
+from tacit.hosts.base import Snippet, load_hosts
 from tacit.markdown import notes
 from tacit.markdown.sections import find_sections
 from tacit.text.tokens import count

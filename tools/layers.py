@@ -7,7 +7,7 @@ from __future__ import annotations
 
 LAYERS = {
     "values and pure functions": (
-        *("version", "errors", "diagnostics", "deadline", "clock", "hosts.base", "hosts.registry"),
+        *("version", "errors", "diagnostics", "deadline", "clock", "hosts.base"),
         *("text", "config", "markdown", "review.model", "review.format"),
         *("circuit_breaker", "json_http", "privacy"),
     ),

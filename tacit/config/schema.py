@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
-from tacit.hosts.registry import load_hosts
+from tacit.hosts.base import load_hosts
 
 
 class Override(NamedTuple):

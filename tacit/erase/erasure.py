@@ -17,7 +17,7 @@ from tacit.erase.spellings import PLACEHOLDER_WORD
 from tacit.home import files
 from tacit.home.generated_lines import ARCHIVED_CONVERSATIONS
 from tacit.home.layout import CONVERSATIONS, FOLDERS, NOTE_FILES, REVIEWED
-from tacit.hosts.registry import HOSTS
+from tacit.hosts.base import HOSTS
 from tacit.markdown import notes
 
 HEAD_BYTES = 64 * 1024  # bytes that contain the head of a transcript

@@ -1,9 +1,9 @@
-"""What a host is: a program that runs agents, to which tacit gives memory.
+"""What a host is: a program that runs agents, to which tacit gives memory; and which hosts there are.
 
-A host is a folder beside this file with a module `host`, which has one `HOST`, and its name in HOSTS of
-registry.py. It has to have a name and a module that translates its records. All else is optional: an agent's
-folder, settings, tasks for models, commands, texts for agents. A host that tacit can be installed into has
-`install`, `uninstall` and `doctor` among its commands.
+A host is a folder beside this file with a module `host`, which has one `HOST`, and its name in HOSTS below.
+It has to have a name and a module that translates its records. All else is optional: an agent's folder,
+settings, tasks for models, commands, texts for agents. A host that tacit can be installed into has `install`,
+`uninstall` and `doctor` among its commands.
 
 Every command reads these objects as it starts, so a module `host` imports only this one, and members name the
 modules that have the code.
@@ -12,6 +12,8 @@ modules that have the code.
 from __future__ import annotations
 
 from importlib import import_module
+
+from tacit.errors import UsageError
 
 TYPE_CHECKING = False  # as in typing, which would cost every command several milliseconds
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
         def bootstrap_entries(self, session_key: str, files: Sequence[Mapping[str, Any]], /) -> list[Body]:
             """The files of a rule, as entries that the host accepts in its own list."""
 
+
+HOSTS = ["openclaw", "hooks"]
 
 Body: TypeAlias = "dict[str, Any]"  # of a request
 
@@ -105,3 +109,19 @@ class Host:
     def load_translation(self) -> Translation:
         translation: Translation = self.load(self.translation)
         return translation
+
+
+def load_hosts() -> list[Host]:
+    return [import_module(f"tacit.hosts.{name}.host").HOST for name in HOSTS]
+
+
+def find_translation(body: Mapping[str, Any]) -> Translation | None:
+    """The translation of the host that a request names. None: it names none, and already uses tacit's own
+    fields."""
+    name = body.get("host")
+    if name is None:
+        return None
+    host = next((host for host in load_hosts() if host.name == name), None)
+    if host is None:
+        raise UsageError(f"'host' must be one of {', '.join(HOSTS)}.")
+    return host.load_translation()

@@ -14,7 +14,7 @@ from ipaddress import ip_address
 from typing import Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
-from tacit.hosts.registry import load_hosts
+from tacit.hosts.base import load_hosts
 from tacit.llm.chat import ChatError
 
 Tier = Literal["small", "local", "cloud"]

@@ -17,8 +17,8 @@ from tacit.context.receipt_codec import as_dict, describe_receipt
 from tacit.context.request import Request
 from tacit.errors import UsageError
 from tacit.home.categories import CATEGORIES
+from tacit.hosts.base import find_translation
 from tacit.hosts.fields import normalize_fields
-from tacit.hosts.registry import find_translation
 from tacit.memory import Memory
 from tacit.operations.catalog import OPERATIONS
 from tacit.operations.fields import (

@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from tacit.hosts.registry import HOSTS
+from tacit.hosts.base import HOSTS
 from tacit.search.query import parse_query
 from tacit.text.words import STOPWORDS, UNSPACED_RUN, fold
 

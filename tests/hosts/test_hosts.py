@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.hosts.registry import load_hosts
+from tacit.hosts.base import load_hosts
 from tests.conftest import Tacit
 from tests.server.served import serving
 
@@ -73,9 +73,9 @@ def run(options):
     return 0
 '''
 REGISTER = """
-import tacit.hosts, tacit.hosts.registry
+import tacit.hosts, tacit.hosts.base
 tacit.hosts.__path__.append({folder!r})
-tacit.hosts.registry.HOSTS.append("parrot")
+tacit.hosts.base.HOSTS.append("parrot")
 """
 
 

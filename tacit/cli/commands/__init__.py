@@ -67,7 +67,7 @@ _COMMANDS = {
 def load_commands() -> dict[str, tuple[str, str]]:
     """The commands by name, with those of hosts."""
     names, commands = list(_COMMANDS), dict(_COMMANDS)
-    for host in import_module("tacit.hosts.registry").load_hosts():  # `tacit --version` needs no host
+    for host in import_module("tacit.hosts.base").load_hosts():  # `tacit --version` needs no host
         for command in host.commands:
             place = names.index(command.after) + 1 if command.after else len(names)
             names.insert(place, command.name)

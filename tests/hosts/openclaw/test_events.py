@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from tacit.errors import UsageError
-from tacit.hosts.base import OperationCall
+from tacit.hosts.base import OperationCall, find_translation
 from tacit.hosts.openclaw import events
-from tacit.hosts.registry import find_translation
 
 RECORDED = Path(__file__).parents[2] / "data" / "openclaw" / "turns.jsonl"
 DM, CRON = "agent:main:telegram:direct:111", "agent:main:cron:7:run:8"
