@@ -25,7 +25,7 @@ from tacit.git.repository import Git
 from tacit.home.layout import CONFIG, Home
 from tacit.learn.runs import RunLog
 from tacit.maintenance import Maintenance
-from tacit.review.format import find_targets
+from tacit.review.model import find_targets
 from tacit.review.store import ReviewQueue
 from tacit.search.index import IndexBackend, SearchParts
 from tacit.sessions.conversations import Conversations, SessionRecovery

@@ -8,7 +8,7 @@ from __future__ import annotations
 LAYERS = {
     "values and pure functions": (
         *("version", "errors", "diagnostics", "deadline", "clock", "hosts.base"),
-        *("text", "config", "markdown", "review.model", "review.format"),
+        *("text", "config", "markdown", "review.model"),
         *("circuit_breaker", "json_http", "privacy"),
     ),
     "files, git, models, search": (

@@ -20,8 +20,7 @@ from tacit.learn.model import Change, ChangeSet
 from tacit.learn.note_changes import format_line, line_sources
 from tacit.markdown import comment, notes
 from tacit.markdown.comment import is_trusted, lowest
-from tacit.review.format import Addition, render_additions
-from tacit.review.model import ChangeRequest
+from tacit.review.model import Addition, ChangeRequest, render_additions
 from tacit.review.policies import find_policy, find_setting, waiting_policy
 from tacit.review.store import ReviewQueue
 from tacit.transcripts import writer

@@ -35,8 +35,7 @@ from tacit.review.entries import (
     rebase_entries,
     removed_entries,
 )
-from tacit.review.format import Addition, UnreadableDraft, parse_draft, read_additions
-from tacit.review.model import ChangeRequest
+from tacit.review.model import Addition, ChangeRequest, UnreadableDraft, parse_draft, read_additions
 from tacit.review.policies import find_policy, is_allowed
 from tacit.review.store import ReviewQueue
 from tacit.workspaces.note_store import read_note

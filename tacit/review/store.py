@@ -20,8 +20,15 @@ from tacit.git.jsonl import JsonlLog
 from tacit.home import files
 from tacit.home.layout import REVIEWED, Home
 from tacit.markdown import notes
-from tacit.review.format import UnreadableDraft, is_draft_name, parse_draft, render_draft
-from tacit.review.model import ChangeRequest, Decision, DecisionKind
+from tacit.review.model import (
+    ChangeRequest,
+    Decision,
+    DecisionKind,
+    UnreadableDraft,
+    is_draft_name,
+    parse_draft,
+    render_draft,
+)
 
 DRAFTS_FOLDER = "drafts"
 # The fields of a decision, by the names that the log has for them.

@@ -8,7 +8,7 @@ from tacit.git.committer import Committer
 from tacit.git.note_committer import NoteCommitter
 from tacit.git.repository import Git
 from tacit.home.layout import Home
-from tacit.review.format import find_targets
+from tacit.review.model import find_targets
 
 
 def note_committer(home: Path, now: Callable[[], datetime]) -> NoteCommitter:

@@ -49,8 +49,7 @@ from tacit.hosts.openclaw.workspace import (
 )
 from tacit.markdown.notes import encode
 from tacit.markdown.sections import find_sections
-from tacit.review.format import add_reviewer_notes, split_notes
-from tacit.review.model import Decision
+from tacit.review.model import Decision, add_reviewer_notes, split_notes
 
 
 class SoulDraft(NamedTuple):

@@ -15,8 +15,7 @@ from tacit.hosts.openclaw.config import settings_of
 from tacit.hosts.openclaw.phase_criteria import Criterion
 from tacit.hosts.openclaw.phases import PHASES, Migration, loads_memory
 from tacit.hosts.openclaw.workspace import AGENTS, COMPACT, CURATED_FILES, MEMORY, SOUL, TOOLS
-from tacit.review.format import split_notes
-from tacit.review.model import CuratedFile
+from tacit.review.model import CuratedFile, split_notes
 
 
 class Condition(NamedTuple):

@@ -26,7 +26,7 @@ from tacit.hosts.openclaw.wisdom_section import (
 )
 from tacit.llm.chat import Chat, ChatError, strip_reasoning
 from tacit.markdown.sections import Section, find_sections, replace_section, split_sections
-from tacit.review.format import add_reviewer_notes
+from tacit.review.model import add_reviewer_notes
 from tacit.text import tokens
 from tacit.text.lines import scan
 from tacit.text.sentences import split_sentences

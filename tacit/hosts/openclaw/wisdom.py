@@ -30,7 +30,7 @@ from tacit.hosts.openclaw.wisdom_section import (
     render,
 )
 from tacit.llm.chat import Chat, ChatError, strip_reasoning
-from tacit.review.format import add_reviewer_notes
+from tacit.review.model import add_reviewer_notes
 from tacit.text import tokens
 from tacit.text.sentences import split_sentences
 from tacit.text.words import fold, is_distinctive, is_unspaced, stems

@@ -38,8 +38,7 @@ from tacit.llm.chat import Chat
 from tacit.markdown.notes import decode, encode
 from tacit.markdown.sections import find_sections, replace_section
 from tacit.review.curated_files import ApprovalRule, CuratedFiles
-from tacit.review.format import check_off, request_review, split_notes
-from tacit.review.model import CuratedFile, Decision, FileStatus
+from tacit.review.model import CuratedFile, Decision, FileStatus, check_off, request_review, split_notes
 
 FOLDER = "initiatives/adaptive-context-injection"
 QUEUE = "DAILY_EXECUTION_QUEUE.md"

@@ -21,7 +21,7 @@ from tacit.hosts.openclaw.soul import (
 from tacit.hosts.openclaw.wisdom_section import MANDATORY, WisdomEntry, parse, render
 from tacit.llm.registry import choose_chat
 from tacit.markdown.sections import find_sections
-from tacit.review.format import split_notes
+from tacit.review.model import split_notes
 from tacit.text import tokens
 from tests.embeddings import conftest as loopback
 from tests.embeddings.conftest import Reply, Request, Serve

@@ -37,7 +37,7 @@ from tacit.hosts.openclaw.wisdom_section import (
     soul_problems,
 )
 from tacit.llm.registry import choose_chat
-from tacit.review.format import check_off, request_review, split_notes
+from tacit.review.model import check_off, request_review, split_notes
 from tacit.text import tokens
 from tests.embeddings import conftest as loopback
 from tests.embeddings.conftest import Reply, Request, Serve
