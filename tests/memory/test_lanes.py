@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tacit.config import Config, parse
-from tacit.context.delivery.daily_section import session_hash, session_marker
 from tacit.context.delivery.files import context_file_path
+from tacit.context.delivery.formats import session_hash, session_marker
 from tacit.context.delivery.modes import TurnCopy, write_delivery_files
 from tacit.context.model import Quote
 from tacit.diagnostics import Notice
@@ -152,7 +152,7 @@ def test_passages_that_cannot_be_rendered_empty_the_file(
         raise RuntimeError("boom")
 
     lanes(lanes="[file]")
-    monkeypatch.setattr("tacit.context.delivery.context_file.render", broken)
+    monkeypatch.setattr("tacit.context.delivery.modes.render_context_file", broken)
     assert [notice.code for notice in lanes(lanes="[file]")] == ["file-lane"]
     assert lanes.mirror().read_bytes() == b""
 

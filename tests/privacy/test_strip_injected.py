@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tacit.config import Config
 from tacit.context.budget import PromptCandidates, compute_slot_limits
-from tacit.context.delivery import context_file, daily_section
+from tacit.context.delivery.formats import render_context_file, render_daily_section
 from tacit.context.model import Block, Quote
 from tacit.context.rendering import SYSTEM_TEXT, assemble
 from tacit.privacy.strip_injected import find_injected_sections, remove_injected, remove_sections
@@ -30,8 +30,8 @@ QUOTES = (
     Quote("# Watering\n\nAt the root. OURWORD", "knowledge/procedures/watering.md:3", "2026-03-01", 0.9),
     Quote("Half an inch is right. OURWORD", "knowledge/reference/hoses.md:5", "", 0.4),
 )
-MIRROR = context_file.render(QUOTES, NOW, 0.1).rstrip()
-SECTION = daily_section.render_section(
+MIRROR = render_context_file(QUOTES, NOW, 0.1).rstrip()
+SECTION = render_daily_section(
     QUOTES, NOW, "1f0c9a7be2d44c55", "what OURWORD", max_chars=4000, max_snippet_chars=700
 )
 SYSTEM_BLOCK = f"<!-- system -->\n{SYSTEM_TEXT}"

@@ -16,8 +16,13 @@ from datetime import datetime
 from pathlib import Path
 
 from tacit.config import Config
-from tacit.context.delivery import context_file, daily_section
 from tacit.context.delivery.files import append_daily_section, clear_context_file, write_context_file
+from tacit.context.delivery.formats import (
+    render_context_file,
+    render_daily_section,
+    session_hash,
+    session_marker,
+)
 from tacit.context.model import Quote
 from tacit.diagnostics import Notice
 from tacit.home.layout import Home
@@ -58,7 +63,7 @@ def write_delivery_files(
 
 def _write_context_file(home: Home, directory: str | None, key: str, copy: TurnCopy, gate: float) -> str:
     try:
-        text = context_file.render(copy.quotes, copy.now, gate)
+        text = render_context_file(copy.quotes, copy.now, gate)
     except Exception as error:  # noqa: BLE001 - after any error, the old content must go
         write_context_file(home, directory, key, "", copy.began_ns)
         return f"The copy could not be made: {type(error).__name__}: {error}. The file was emptied."
@@ -69,9 +74,9 @@ def _add_to_daily_note(home: Home, config: Config, profile: SessionProfile, copy
     if profile.rule.audience != "owner":
         return "Only the owner's sessions add to the daily note."
     limits = config.context_compiler
-    hashes = [daily_section.session_hash(profile.kind.key, name) for name in copy.session_ids]
+    hashes = [session_hash(profile.kind.key, name) for name in copy.session_ids]
     try:
-        section = daily_section.render_section(
+        section = render_daily_section(
             copy.quotes,
             copy.now,
             hashes[0],
@@ -85,5 +90,5 @@ def _add_to_daily_note(home: Home, config: Config, profile: SessionProfile, copy
         return "No passage fits into context_compiler.max_injected_chars."
     directory = config.inject.daily_directory
     folder = home.root / "knowledge" / "journal" if directory is None else Path(directory)
-    markers = [daily_section.session_marker(hashed) for hashed in hashes]
+    markers = [session_marker(hashed) for hashed in hashes]
     return append_daily_section(home, folder, copy.now.date(), markers, section, goes_on=not copy.is_first)
