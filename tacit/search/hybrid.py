@@ -53,9 +53,11 @@ from tacit.search.weights import (
     MAX_CHECKED_FOR_REPEATS,
     MAX_REPEATS,
     MAX_RERANKED,
+    MAX_SAME_QUESTION_FACTOR,
     MAX_TERM_FREQUENCY,
     MIN_HITS_FOR_MORE_REPEATS,
     MIN_RERANKED,
+    MIN_SAME_WORDS,
     NAME_BOOST,
     REPEATS_DEPTH_FACTOR,
     RERANK_SHARE,
@@ -388,7 +390,9 @@ def _separate_echoes(
     whys, stored = fused
     best_ids = sorted(stored, key=lambda id_: -whys[id_].score)[:MAX_CHECKED_FOR_REPEATS]
     turns = [stored[id_].chunk for id_ in best_ids if stored[id_].chunk.turn]
-    is_same = match_same_question(text) if turns and isinstance(text, str) else None
+    if not turns or not isinstance(text, str):
+        return None
+    is_same = match_same_question(text, MIN_SAME_WORDS, MAX_SAME_QUESTION_FACTOR)
     if is_same is None or not any(is_same(turn.text) for turn in turns):
         return None
 

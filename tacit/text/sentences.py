@@ -106,8 +106,6 @@ def shorten_sentence(sentence: str) -> str:
 
 QUESTION_MARKS = ("?", "？", "؟")
 MAX_CHARS = 2_000  # characters that are read; longer messages are seldom sent twice
-_MIN_SHARE = 0.8  # share of the words of each that the other one has
-_MAX_TIMES_LONGER = 4  # times as long a text may be that asks the same and other things
 
 _HEAD = re.compile(r"(?:\s*\[[^\]\n]{0,200}\])+\s*")  # [Telegram Ines 2026-11-18 09:12]
 _WORD = re.compile(r"[^\W_]+")
@@ -160,14 +158,18 @@ def is_question(text: str) -> bool:
     )
 
 
-def match_same_question(question: str) -> Callable[[str], bool] | None:
-    """A function that says whether a text repeats `question`; None if `question` is not a question."""
+def match_same_question(question: str, min_share: float, max_factor: float) -> Callable[[str], bool] | None:
+    """A function that says whether a text repeats `question`; None if `question` is not a question.
+
+    Each must have at least `min_share` of the words of the other. A text that asks other things too is at
+    most `max_factor` times as long as `question`.
+    """
     question = question[:MAX_CHARS]
     if not is_question(question):
         return None
     all_words, words_after = Counter(_words(question)), Counter(_words_after(question))
     question_words = Counter(_words(_question_part(question))) or all_words
-    min_words, max_words = _MIN_SHARE * question_words.total(), all_words.total() / _MIN_SHARE
+    min_words, max_words = min_share * question_words.total(), all_words.total() / min_share
 
     def is_repeat(text: str) -> bool:
         text_words = _words(text[:MAX_CHARS])
@@ -179,7 +181,7 @@ def match_same_question(question: str) -> Callable[[str], bool] | None:
         new_words = counts - all_words
         return (
             (counts & question_words).total() >= min_words
-            and (counts & all_words).total() >= _MIN_SHARE * len(text_words)
+            and (counts & all_words).total() >= min_share * len(text_words)
             and not any(word[0].isdigit() for word in new_words)
             and not Counter(_words_after(text)) - words_after
             and is_question(text)
@@ -187,7 +189,7 @@ def match_same_question(question: str) -> Callable[[str], bool] | None:
 
     def is_same(text: str) -> bool:
         return is_repeat(text) or (
-            len(text) <= _MAX_TIMES_LONGER * len(question) and any(map(is_repeat, _split_questions(text)))
+            len(text) <= max_factor * len(question) and any(map(is_repeat, _split_questions(text)))
         )
 
     return is_same

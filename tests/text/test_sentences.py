@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from tacit.search.weights import MAX_SAME_QUESTION_FACTOR, MIN_SAME_WORDS
 from tacit.text.sentences import (
     MAX_SENTENCE_CHARS,
     is_informative,
@@ -96,7 +97,7 @@ def test_questions_are_told_by_their_sign_or_their_beginning(text: str) -> None:
 )
 def test_statements_ask_nothing(text: str) -> None:
     assert not is_question(text)
-    assert match_same_question(text) is None
+    assert match_same_question(text, MIN_SAME_WORDS, MAX_SAME_QUESTION_FACTOR) is None
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ def test_what_only_asks_may_ask_something_more(text: str) -> None:
 
 
 def is_same(question: str, text: str) -> bool:
-    same = match_same_question(question)
+    same = match_same_question(question, MIN_SAME_WORDS, MAX_SAME_QUESTION_FACTOR)
     assert same is not None
     return same(text)
 
@@ -175,5 +176,5 @@ def test_scripts_without_spaces_are_compared_too() -> None:
 
 @given(hostile, hostile)
 def test_any_two_texts_can_be_compared(question: str, text: str) -> None:
-    same = match_same_question(question)
+    same = match_same_question(question, MIN_SAME_WORDS, MAX_SAME_QUESTION_FACTOR)
     assert same is None or same(text) in (True, False)
