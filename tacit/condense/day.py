@@ -80,11 +80,11 @@ class DailySummary(NamedTuple):
 
 class _Turn(NamedTuple):
     conversation: AttributedTranscript
-    said: Utterance
+    utterance: Utterance
 
     @property
     def source(self) -> str:
-        return comment.source_name(self.conversation.transcript, self.said.number)
+        return comment.source_name(self.conversation.transcript, self.utterance.number)
 
 
 class _Candidate(NamedTuple):
@@ -121,7 +121,7 @@ def daily_summary(
     chosen: list[Change] = []
     reasons: list[str] = []
     for trusts in _TRUST_GROUPS:
-        group = [turn for turn in turns if turn.said.trust in trusts]
+        group = [turn for turn in turns if turn.utterance.trust in trusts]
         if group:
             candidates, new_reasons = _find_candidates(group, ask, cited_today)
             reasons += new_reasons
@@ -249,12 +249,12 @@ def _choose(
 
 
 def _order_key(turn: _Turn) -> tuple[str, int]:
-    return turn.conversation.transcript, turn.said.number
+    return turn.conversation.transcript, turn.utterance.number
 
 
 def _to_change(day: str, candidate: _Candidate) -> Change:
     first = candidate.turns[0]
-    utterance = first.said
+    utterance = first.utterance
     timestamp = utterance.at.isoformat() if utterance.at else ""
     source = Source(
         first.conversation.session_key,
@@ -264,7 +264,7 @@ def _to_change(day: str, candidate: _Candidate) -> Change:
         timestamp,
         first.conversation.transcript,
     )
-    trust = lowest(turn.said.trust for turn in candidate.turns)
+    trust = lowest(turn.utterance.trust for turn in candidate.turns)
     also = tuple(turn.source for turn in candidate.turns[1:])
     return Change(journal_path(day), SECTION, candidate.text, day, candidate.kind, source, trust, LABEL, also)
 
@@ -288,7 +288,7 @@ def _best_statement(turn: _Turn, centrality: Callable[[str], float]) -> Iterator
     """The best sentence of one turn: one line per turn is enough, and a turn is cited once."""
     candidates = [
         _Candidate((turn,), line, kind, _WEIGHTS[kind] + centrality(line))
-        for kind, sentence in find_statements(turn.said.text, by_agent=turn.said.role == "agent")
+        for kind, sentence in find_statements(turn.utterance.text, by_agent=turn.utterance.role == "agent")
         if (line := model_answers.normalize_line(sentence)) and len(stems(line)) >= _MIN_WORDS_BY_KIND[kind]
     ]
     return iter([max(candidates, key=lambda candidate: candidate.score)] if candidates else [])
@@ -296,9 +296,11 @@ def _best_statement(turn: _Turn, centrality: Callable[[str], float]) -> Iterator
 
 def _most_central(turns: Sequence[_Turn], centrality: Callable[[str], float]) -> Iterator[_Candidate]:
     candidates = [
-        _Candidate((turn,), line, "event", _OWNER_BONUS * (turn.said.trust == "owner") + centrality(line))
+        _Candidate(
+            (turn,), line, "event", _OWNER_BONUS * (turn.utterance.trust == "owner") + centrality(line)
+        )
         for turn in turns
-        for sentence in split_sentences(turn.said.text[:_MAX_TURN_CHARS])
+        for sentence in split_sentences(turn.utterance.text[:_MAX_TURN_CHARS])
         if (line := model_answers.normalize_line(sentence)) and _stands_alone(line)
     ]
     best = max(candidates, key=lambda candidate: candidate.score, default=None)
@@ -314,7 +316,7 @@ def _stands_alone(line: str) -> bool:
 
 def _centrality(turns: Sequence[_Turn]) -> Callable[[str], float]:
     """A function for the share of a sentence's words that occur more than once that day, from 0 to 1."""
-    counts = Counter(word for turn in turns for word in stems(turn.said.text[:_MAX_TURN_CHARS]))
+    counts = Counter(word for turn in turns for word in stems(turn.utterance.text[:_MAX_TURN_CHARS]))
 
     def share(sentence: str) -> float:
         words = stems(sentence)
@@ -328,7 +330,7 @@ def _centrality(turns: Sequence[_Turn]) -> Callable[[str], float]:
 
 def _by_model(turns: Sequence[_Turn], ask: Ask) -> tuple[list[_Candidate], int]:
     """The candidates, and the number of rejected items."""
-    texts = [f"{turn.said.role}: {turn.said.text[:_MAX_TURN_CHARS]}" for turn in turns]
+    texts = [f"{turn.utterance.role}: {turn.utterance.text[:_MAX_TURN_CHARS]}" for turn in turns]
     answers = [
         _to_candidate(item, turns, dict(part), rank)
         for part in list(model_answers.split_parts(texts))[-_MAX_QUESTIONS:]

@@ -81,7 +81,7 @@ class WeeklyRollup(NamedTuple):
     seen: tuple[str, ...] = ()  # tokens of the lines that were considered
 
 
-class Found(NamedTuple):
+class JournalLine(NamedTuple):
     """A line of a journal page."""
 
     kind: ChangeKind | None  # None: its words say neither decision nor lesson
@@ -94,7 +94,7 @@ class Found(NamedTuple):
 class _Edit(NamedTuple):
     """The changes to MEMORY.md."""
 
-    added: tuple[Found, ...]
+    added: tuple[JournalLine, ...]
     gone: tuple[NoteItem, ...]
     instead: Mapping[int, str]
     notes: tuple[str, ...]
@@ -127,7 +127,7 @@ def line_token(text: str) -> str:
 
 
 def _roll_up(
-    lines: Sequence[Found],
+    lines: Sequence[JournalLine],
     memory: str | None,
     week: str,
     cap: int,
@@ -156,13 +156,13 @@ def _roll_up(
     return _prune_to_cap(rewrite, WeeklyRollup((), for_review, edit.notes), cap, now, archive, elsewhere, ask)
 
 
-def parse_page(path: str, page: str) -> list[Found]:
+def parse_page(path: str, page: str) -> list[JournalLine]:
     """The lines of a journal page, with their kind by extractor or by their words."""
     day = path.rpartition("/")[2].removesuffix(".md")
     return [_classify(item, path, item.day or day) for item in read_items(page) if not item.is_superseded]
 
 
-def _classify(item: NoteItem, path: str, day: str) -> Found:
+def _classify(item: NoteItem, path: str, day: str) -> JournalLine:
     kind = _KINDS.get(item.mark.name) if item.mark is not None and item.is_generated else None
     text = item.said
     if kind is None:
@@ -171,11 +171,11 @@ def _classify(item: NoteItem, path: str, day: str) -> Found:
         )
         kind = statement[0] if statement else None
     sources = item.mark.sources if item.mark is not None else (comment.source_name(path),)
-    return Found(kind, text, day, sources, item.trust)
+    return JournalLine(kind, text, day, sources, item.trust)
 
 
-def _drop_repeats(lines: Sequence[Found]) -> list[Found]:
-    unique: list[Found] = []
+def _drop_repeats(lines: Sequence[JournalLine]) -> list[JournalLine]:
+    unique: list[JournalLine] = []
     for line in sorted(lines, key=lambda line: not is_trusted(line.trust)):  # so that trusted lines win
         if model_answers.normalize_line(line.text) and not model_answers.is_echo(
             line.text, (earlier.text for earlier in unique)
@@ -184,7 +184,7 @@ def _drop_repeats(lines: Sequence[Found]) -> list[Found]:
     return sorted(unique, key=lambda line: line.day)
 
 
-def _drop_known(lines: Sequence[Found], memory: str, elsewhere: Iterable[str]) -> list[Found]:
+def _drop_known(lines: Sequence[JournalLine], memory: str, elsewhere: Iterable[str]) -> list[JournalLine]:
     """The lines that neither MEMORY.md nor another note has, in these words or from the same turn. Superseded
     entries count as known, so that they do not come back from an old page."""
     entries = read_items(memory)
@@ -207,7 +207,7 @@ def _drop_known(lines: Sequence[Found], memory: str, elsewhere: Iterable[str]) -
     ]
 
 
-def _to_change(line: Found) -> Change:
+def _to_change(line: JournalLine) -> Change:
     first, *others = line.sources
     number = comment.message_number(first) or 0
     source = Source("", number, "user", transcript=comment.transcript_path(first))
@@ -231,7 +231,7 @@ def _apply_edit(memory: str | None, edit: _Edit, now: datetime) -> str | None:
     return None if text == memory else update_dates(text, now)
 
 
-def _to_line(line: Found) -> NoteLine:
+def _to_line(line: JournalLine) -> NoteLine:
     text = comment.attach(f"- {line.day}: {line.text}", LABEL, line.sources, line.trust)
     return NoteLine(SECTIONS[line.kind] if line.kind else None, text)
 
@@ -265,7 +265,7 @@ def _prune_to_cap(
 # Without a model
 
 
-def _by_rules(memory: str, lines: Sequence[Found]) -> _Edit:
+def _by_rules(memory: str, lines: Sequence[JournalLine]) -> _Edit:
     duplicate_entries, merged = find_duplicates(read_items(memory), generated=True)
     reasons = tuple(f"{duplicate.reason}: {duplicate.item.said}" for duplicate in duplicate_entries)
     return _Edit(
@@ -282,12 +282,12 @@ def _by_rules(memory: str, lines: Sequence[Found]) -> _Edit:
 class _Answer:
     """Collects the valid items of an answer about the lines that were shown."""
 
-    def __init__(self, memory: Sequence[NoteItem], lines: Sequence[Found]) -> None:
+    def __init__(self, memory: Sequence[NoteItem], lines: Sequence[JournalLine]) -> None:
         self._items = dict(enumerate(memory, 1))
         self._lines = dict(enumerate(lines, len(memory) + 1))
         # The answer has the lowest trust of all lines that the model saw, not of those it names.
         self._trust = lowest((*(item.trust for item in memory), *(item.trust for item in lines)))
-        self.added: list[Found] = []
+        self.added: list[JournalLine] = []
         self.gone: dict[int, NoteItem] = {}
         self.instead: dict[int, str] = {}
         self.touched: set[int] = set()  # entries it wanted to change or drop, also in invalid items
@@ -319,7 +319,7 @@ class _Answer:
         if not model_answers.is_grounded(text, [line.text for line in lines]):
             return False
         sources = tuple(dict.fromkeys(source for line in lines for source in line.sources))
-        self.added.append(Found(kind, text, lines[-1].day, sources, self._trust))
+        self.added.append(JournalLine(kind, text, lines[-1].day, sources, self._trust))
         return True
 
     def _merge(self, item: Mapping[str, Any]) -> bool:
@@ -361,7 +361,7 @@ class _Answer:
         return lines if is_free else []
 
 
-def _by_model(memory: str, lines: Sequence[Found], ask: Ask) -> _Edit:
+def _by_model(memory: str, lines: Sequence[JournalLine], ask: Ask) -> _Edit:
     entries = [entry for entry in read_items(memory) if is_trusted(entry.trust) and not entry.is_superseded]
     # If there are too many lines, those with a known kind come first.
     shown = sorted(lines, key=lambda entry: entry.kind is None)[:_MAX_SHOWN_LINES]

@@ -75,11 +75,13 @@ class DraftMaker:
         setting = find_setting(change.extractor.partition("/")[0])
         return f"review.{setting} is {policy_for_change(self._config, change)}"
 
-    def contradictions(self, path: str, found: Iterable[tuple[str, Change]]) -> Iterator[ChangeRequest]:
+    def contradictions(
+        self, path: str, contradicted: Iterable[tuple[str, Change]]
+    ) -> Iterator[ChangeRequest]:
         """Propose to mark lines that people wrote as superseded: only a person may do that."""
-        found = list(found)
-        filtered = find_blocking_filters(self._git, [path] if found else [])
-        for line, change in found:
+        lines = list(contradicted)
+        filtered = find_blocking_filters(self._git, [path] if lines else [])
+        for line, change in lines:
             data = NoteTree(self._home.root).read(path)
             old, new = notes.decode(data), comment.mark_superseded(line, change.day)
             if f"{line}\n" not in old:

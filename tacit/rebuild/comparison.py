@@ -76,14 +76,14 @@ def sum_spending(side: NotesVersion, ledger: Ledger, prices: Sequence[str]) -> S
     return sum_calls(calls)
 
 
-def diff_notes(git: Git, one: NotesVersion, other: NotesVersion) -> Iterator[NoteDiff]:
+def diff_notes(git: Git, before: NotesVersion, after: NotesVersion) -> Iterator[NoteDiff]:
     """Added and removed lines of each note, ignoring their position."""
-    old, new = dict(_read_notes(git, one.commit)), dict(_read_notes(git, other.commit))
+    old, new = dict(_read_notes(git, before.commit)), dict(_read_notes(git, after.commit))
     for path in sorted({*old, *new}):
-        before, after = old.get(path, "").split("\n"), new.get(path, "").split("\n")
-        old_lines, new_lines = set(before), set(after)
-        added = tuple(line for line in after if line.strip() and line not in old_lines)
-        removed = tuple(line for line in before if line.strip() and line not in new_lines)
+        old_lines, new_lines = old.get(path, "").split("\n"), new.get(path, "").split("\n")
+        known, remaining = set(old_lines), set(new_lines)
+        added = tuple(line for line in new_lines if line.strip() and line not in known)
+        removed = tuple(line for line in old_lines if line.strip() and line not in remaining)
         if added or removed or (path in old) != (path in new):
             yield NoteDiff(path, added, removed)
 

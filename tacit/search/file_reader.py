@@ -73,10 +73,11 @@ class FileReader:
         return (listed or {}).get(path) is not None
 
 
-def is_visible(found: Document, scope: Scope) -> bool:
+def is_visible(document: Document, scope: Scope) -> bool:
     """The filter of the index: the audience must fit or the conversation be the session's own, and the agent
     must fit too."""
-    is_in_audience = AUDIENCES.index(found.audience) <= AUDIENCES.index(scope.audience)
-    is_own_conversation = bool(scope.conversation) and found.conversation == scope.conversation
-    is_agent_allowed = not scope.agents or not found.agents or bool(set(found.agents) & set(scope.agents))
+    is_in_audience = AUDIENCES.index(document.audience) <= AUDIENCES.index(scope.audience)
+    is_own_conversation = bool(scope.conversation) and document.conversation == scope.conversation
+    is_limited_to_agents = bool(scope.agents and document.agents)
+    is_agent_allowed = not is_limited_to_agents or not set(document.agents).isdisjoint(scope.agents)
     return (is_in_audience or is_own_conversation) and is_agent_allowed

@@ -182,8 +182,8 @@ def to_value(node: Node | None, report: Callable[[YamlFinding], None] = lambda f
         if not isinstance(key, ScalarNode):
             raise YamlError("key", key.start, key.line)
         if key.text in values:
-            what = f"`{_shorten(key.text)}` is there twice; the last one counts."
-            report(YamlFinding(key.start, what, "Remove one."))
+            message = f"`{_shorten(key.text)}` is there twice; the last one counts."
+            report(YamlFinding(key.start, message, "Remove one."))
         values[key.text] = to_value(value, report)
     return values
 
@@ -193,8 +193,8 @@ def _to_scalar(node: ScalarNode, report: Callable[[YamlFinding], None]) -> objec
     try:
         return _SCALAR_PARSERS[node.tag](node.text)
     except ValueError:
-        what = f"`{_shorten(node.text)}` is no {_TYPE_NAMES[node.tag]} and was taken as text."
-        report(YamlFinding(node.start, what, "Correct it, or put it in quotes.", "warning"))
+        message = f"`{_shorten(node.text)}` is no {_TYPE_NAMES[node.tag]} and was taken as text."
+        report(YamlFinding(node.start, message, "Correct it, or put it in quotes.", "warning"))
         return node.text
 
 
