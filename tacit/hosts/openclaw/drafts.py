@@ -31,7 +31,7 @@ from tacit.hosts.openclaw.lessons import (
 )
 from tacit.hosts.openclaw.soul import SoulProposal, compress_soul
 from tacit.hosts.openclaw.wisdom import CompressedWisdom, compress
-from tacit.hosts.openclaw.wisdom_section import LEVEL, TITLE, parse
+from tacit.hosts.openclaw.wisdom_section import LEVEL, TITLE, parse, parse_day
 from tacit.hosts.openclaw.workspace import (
     AGENTS,
     COMPACT,
@@ -262,15 +262,9 @@ def _list_daily_notes(workspace: AgentWorkspace) -> Iterator[str]:
     with suppress(OSError):
         for name in sorted(entry.name for entry in (workspace.root / DAILY).iterdir()):
             match = _DAILY_NAME.fullmatch(name)
-            day = _parse_day(match[1]) if match else None
+            day = parse_day(match[1]) if match else None
             if day is not None and timedelta(0) <= today - day <= timedelta(DAILY_NOTE_DAYS):
                 yield f"{DAILY}/{name}"
-
-
-def _parse_day(text: str) -> date | None:
-    with suppress(ValueError):
-        return date.fromisoformat(text)
-    return None
 
 
 # Drafting
@@ -330,24 +324,19 @@ def _approved_coverage(workspace: AgentWorkspace) -> dict[str, int] | None:
 def check_due(workspace: AgentWorkspace) -> CompressionDue:
     all_lessons = collect_lessons(entry.source for entry in read_sources(workspace))
     last, new = _find_last_run(workspace, all_lessons)
+    is_due = True
     if not all_lessons:
-        return CompressionDue(False, "There are no lessons to compress.", last, 0, 0)
-    if last is None:
-        return CompressionDue(
-            True,
-            f"Nothing was ever compressed, and there are {len(all_lessons)} lessons.",
-            None,
-            new,
-            len(all_lessons),
-        )
-    if new >= MIN_NEW_LESSONS:
-        return CompressionDue(True, f"{new} lessons are new since {last}.", last, new, len(all_lessons))
-    if workspace.now().date() >= _add_month(last):
-        return CompressionDue(
-            True, f"The last run was on {last}, a month ago or longer.", last, new, len(all_lessons)
-        )
-    reason = f"The last run was on {last}, and {new} of {MIN_NEW_LESSONS} lessons are new since."
-    return CompressionDue(False, reason, last, new, len(all_lessons))
+        is_due, reason = False, "There are no lessons to compress."
+    elif last is None:
+        reason = f"Nothing was ever compressed, and there are {len(all_lessons)} lessons."
+    elif new >= MIN_NEW_LESSONS:
+        reason = f"{new} lessons are new since {last}."
+    elif workspace.now().date() >= _add_month(last):
+        reason = f"The last run was on {last}, a month ago or longer."
+    else:
+        is_due = False
+        reason = f"The last run was on {last}, and {new} of {MIN_NEW_LESSONS} lessons are new since."
+    return CompressionDue(is_due, reason, last, new, len(all_lessons))
 
 
 def _find_last_run(workspace: AgentWorkspace, all_lessons: Sequence[Lesson]) -> tuple[date | None, int]:
@@ -361,7 +350,7 @@ def _find_last_run(workspace: AgentWorkspace, all_lessons: Sequence[Lesson]) -> 
 
 def _read_run(event: Decision, all_lessons: Sequence[Lesson]) -> tuple[date | None, int]:
     known_keys = set(event.notes.get("lessons", ()))
-    return _parse_day(event.at[:10]), sum(lesson.key not in known_keys for lesson in all_lessons)
+    return parse_day(event.at[:10]), sum(lesson.key not in known_keys for lesson in all_lessons)
 
 
 def _add_month(day: date) -> date:

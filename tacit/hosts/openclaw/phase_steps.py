@@ -32,10 +32,10 @@ from tacit.hosts.openclaw.workspace import (
     SUMMARY,
     TOOLS,
     AgentWorkspace,
+    files_of,
     promote_draft,
 )
 from tacit.markdown.notes import encode
-from tacit.review.model import CuratedFile
 
 Notes = dict[str, Any]
 
@@ -251,7 +251,7 @@ def _plan_restores(
         current, original = phases.read_file(place, name), phases.read_original(place, manifest, name)
         if current == original:
             continue
-        if place.drafts.is_ours(_artefacts_for(name), current):
+        if place.drafts.is_ours(files_of(name), current):
             restored.append(name)
         elif not _was_promoted(place, name, manifest.taken):
             untouched.append(f"{name} was changed, and never by tacit, so it stays")
@@ -263,12 +263,8 @@ def _plan_restores(
     return base._replace(restored=tuple(restored), refused=tuple(refused), left=tuple(untouched))
 
 
-def _artefacts_for(target: str) -> list[CuratedFile]:
-    return [file for file in CURATED_FILES.values() if file.target == target]
-
-
 def _was_promoted(place: AgentWorkspace, target: str, since: str) -> bool:
-    events = (event for file in _artefacts_for(target) for event in place.drafts.decisions(file))
+    events = (event for file in files_of(target) for event in place.drafts.decisions(file))
     return any(event.what in ("promoted", "promoting") and is_since(event.at, since) for event in events)
 
 
@@ -288,7 +284,7 @@ def apply(migration: Migration, back: RollbackPlan, by: str, *, force: bool = Fa
     manifest = phases.load_backups(place)
     for name in back.restored if manifest else ():
         original = phases.read_original(place, manifest, name) if manifest else None
-        backup_paths.append(place.drafts.restore(_artefacts_for(name), original, by, force=force))
+        backup_paths.append(place.drafts.restore(files_of(name), original, by, force=force))
     for name in back.cut:
         soul = place.read(SOUL) or ""
         reason = f"taken back: {INSTRUCTIONS[name][0]}"

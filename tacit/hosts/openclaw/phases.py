@@ -24,13 +24,13 @@ from tacit.hosts.openclaw.machine import OpenClawHost
 from tacit.hosts.openclaw.workspace import (
     AGENTS,
     COMPACT,
-    CURATED_FILES,
     FOLDER,
     MEMORY,
     SOUL,
     SUMMARY,
     TOOLS,
     AgentWorkspace,
+    files_of,
 )
 from tacit.memory import Memory
 
@@ -184,8 +184,7 @@ class Migration:
     def soul_changes(self) -> list[str]:
         """Times at which tacit changed SOUL.md since the phase was entered."""
         since = self.standing.since
-        artefacts = [file for file in CURATED_FILES.values() if file.target == SOUL]
-        events = (event for file in artefacts for event in self.place.drafts.decisions(file))
+        events = (event for file in files_of(SOUL) for event in self.place.drafts.decisions(file))
         return [
             event.at
             for event in events

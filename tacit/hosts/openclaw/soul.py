@@ -196,10 +196,19 @@ def _read_wisdom(soul: str, draft: str, today: date) -> tuple[list[WisdomEntry],
 def _collect_role(soul: str, roles: Sequence[tuple[Section, Role]], role: Role) -> _RoleText:
     own_sections = [section for section, section_role in roles if section_role == role]
     title = next((section.title for section in own_sections if section.level > 1), _TITLES.get(role, ""))
-    units = [unit for section in own_sections for unit in _split_units(section.own(soul))]
+    units = _role_units(soul, roles, role)
     return _RoleText(
         role, title if role != "identity" else "", tuple(units[: _MAX_LINES.get(role, len(units))])
     )
+
+
+def _role_units(soul: str, roles: Sequence[tuple[Section, Role]], role: Role) -> list[str]:
+    return [
+        unit
+        for section, section_role in roles
+        if section_role == role
+        for unit in _split_units(section.own(soul))
+    ]
 
 
 def _split_units(text: str) -> Iterator[str]:
@@ -465,19 +474,15 @@ def find_problems(
 
 
 def _check_instructions(soul: str, source: str) -> Iterator[Problem]:
-    if not has_instruction(soul, "memory"):
-        message = "It does not say that MEMORY.md is read on demand."
-        yield Problem(source, message, f"Add: {MEMORY_LINE}")
-    if not has_instruction(soul, "tools"):
-        yield Problem(
-            source,
-            "It does not say that TOOLS.md is read when needed.",
-            f"Add: {TOOLS_LINE}",
-            level="warning",
-        )
-    if not has_instruction(soul, "shedding"):
-        message = "It does not say when the files that were loaded may be let go of."
-        yield Problem(source, message, f"Add: {SHEDDING_LINE}", level="warning")
+    expected: tuple[tuple[str, str, str], ...] = (
+        ("memory", "that MEMORY.md is read on demand", "error"),
+        ("tools", "that TOOLS.md is read when needed", "warning"),
+        ("shedding", "when the files that were loaded may be let go of", "warning"),
+    )
+    for name, statement, level in expected:
+        if not has_instruction(soul, name):
+            todo = f"Add: {INSTRUCTIONS[name][0]}"
+            yield Problem(source, f"It does not say {statement}.", todo, level=level)
     missing = [name for name, pattern in _TIER_PATTERNS.items() if not pattern.search(fold(soul))]
     if missing:
         message = f"It does not say what the agent decides: {', '.join(missing)}."
@@ -493,12 +498,7 @@ def _check_placement(soul: str, source: str) -> Iterator[Problem]:
             message = f"“{section.title}” need not be in every session."
             yield Problem(source, message, f"It belongs in {_TARGET_FILES[role]}.", section.line, "warning")
     for role, max_lines in _MAX_LINES.items():
-        units = [
-            unit
-            for section, section_role in roles
-            if section_role == role
-            for unit in _split_units(section.own(soul))
-        ]
-        if len(units) > max_lines:
-            message = f"“{_TITLES[role]}” has {len(units)} lines; {max_lines} is the most."
+        count = len(_role_units(soul, roles, role))
+        if count > max_lines:
+            message = f"“{_TITLES[role]}” has {count} lines; {max_lines} is the most."
             yield Problem(source, message, "Take the less telling ones out.", level="warning")

@@ -79,12 +79,12 @@ def parse(section: str, first: int = 1) -> Wisdom:
         elif line.strip() and number > first:
             stray.append((number, line.strip()))
     day, count = (
-        (_parse_day(header_match["day"]), int(header_match["count"])) if header_match else (None, None)
+        (parse_day(header_match["day"]), int(header_match["count"])) if header_match else (None, None)
     )
     return Wisdom(tuple(entries), day, count, header_line, tuple(stray))
 
 
-def _parse_day(text: str) -> date | None:
+def parse_day(text: str) -> date | None:
     try:
         return date.fromisoformat(text)
     except ValueError:

@@ -22,7 +22,6 @@ from tacit.git.conflicts import NoteTree
 from tacit.home.files import Tree, digest
 from tacit.home.layout import CONFIG, find_home
 from tacit.hosts.openclaw import compact_files, soul
-from tacit.hosts.openclaw import compact_files as summaries
 from tacit.hosts.openclaw.config import settings_of
 from tacit.hosts.openclaw.host import HOST
 from tacit.hosts.openclaw.wisdom import Vectors
@@ -57,6 +56,13 @@ CURATED_FILES: Mapping[str, CuratedFile] = {
         CuratedFile("summary", f"{FOLDER}/MEMORY_SUMMARY_DRAFT.md", SUMMARY),
     )
 }
+
+
+def files_of(target: str) -> list[CuratedFile]:
+    """The curated files whose drafts change this file."""
+    return [file for file in CURATED_FILES.values() if file.target == target]
+
+
 _DRAFT_COMMANDS = {
     "wisdom": "tacit wisdom draft",
     "soul": "tacit openclaw compress-soul",
@@ -259,10 +265,10 @@ def _check_agents(draft: _Draft) -> list[Problem]:
 
 
 def _check_summary(draft: _Draft) -> list[Problem]:
-    count = summaries.count_entries(draft.text)
-    if count <= summaries.MAX_ENTRIES:
+    count = compact_files.count_entries(draft.text)
+    if count <= compact_files.MAX_ENTRIES:
         return []
-    message = f"It has {count} entries; {summaries.MAX_ENTRIES} is the most."
+    message = f"It has {count} entries; {compact_files.MAX_ENTRIES} is the most."
     return [Problem(draft.where, message, "Take the older ones out. MEMORY.md keeps them.")]
 
 
@@ -276,7 +282,7 @@ _CHECKS = {
 }
 
 
-# Approving, promoting, undoing
+# Approving and promoting
 
 
 def approve_draft(workspace: AgentWorkspace, file: CuratedFile, by: str) -> Decision:
@@ -298,10 +304,6 @@ def promote_draft(workspace: AgentWorkspace, file: CuratedFile, by: str) -> Deci
     with suppress(OSError, StoreError):  # the queue keeps its line; the promotion is done
         _rewrite_queue(workspace, lambda queue: check_off(queue, file.draft), create=False)
     return event
-
-
-def undo_draft(workspace: AgentWorkspace, file: CuratedFile, by: str) -> Decision:
-    return workspace.drafts.undo(file, by)
 
 
 def _refuse_errors(problems: Iterable[Problem], action: str) -> None:

@@ -16,7 +16,6 @@ from tacit.hosts.openclaw.workspace import (
     open_workspace,
     promote_draft,
     propose_as_is,
-    undo_draft,
 )
 from tacit.review.model import CuratedFile, Decision, FileStatus
 from tacit.terminal import output
@@ -137,8 +136,7 @@ def _soul_json(proposal: SoulProposal) -> dict[str, object]:
     }
 
 
-def memory_summary_arguments(parser: argparse.ArgumentParser) -> None:
-    add_workspace_options(parser)
+memory_summary_arguments = add_workspace_options
 
 
 def run_memory_summary(options: argparse.Namespace) -> int:
@@ -301,7 +299,7 @@ def promote(workspace: AgentWorkspace, file: CuratedFile, options: argparse.Name
 
 
 def undo(workspace: AgentWorkspace, file: CuratedFile, options: argparse.Namespace) -> int:
-    event = undo_draft(workspace, file, options.by)
+    event = workspace.drafts.undo(file, options.by)
     state = "is gone, as before" if event.result is None else "is as it was before"
     return _print_event(workspace, event, options, f"{file.target} {state} the draft was promoted.")
 
