@@ -29,7 +29,7 @@ bench: $(READY)
 	@$(BIN)/python -m bench
 
 docs: $(READY)
-	@$(BIN)/python -m tacit.cli.reference > docs/cli.md
+	@$(BIN)/python -m tools.cli_reference > docs/cli.md
 	@$(BIN)/python -m tacit.skills docs/snippets
 	@$(BIN)/python -m tools.architecture > docs/architecture.md
 	@$(BIN)/python -m tools.api

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         UnsafePath,
         UsageError,
     )
-    from tacit.markdown.model import Note
+    from tacit.markdown.notes import Note
     from tacit.memory import Memory
     from tacit.search.model import Found, Hit, Scope, Why
     from tacit.topics.model import Event
@@ -55,7 +55,7 @@ _WHERE = {
     "Session": "tacit.transcripts.capture",
     "Config": "tacit.config",
     "Memory": "tacit.memory",
-    "Note": "tacit.markdown.model",
+    "Note": "tacit.markdown.notes",
     "Problem": "tacit.diagnostics",
     "Event": "tacit.topics.model",
     **dict.fromkeys(("Compiled", "Receipt", "Section"), "tacit.context.model"),

@@ -19,7 +19,7 @@ from tacit.embeddings.protocol import Embedder, EmbedderError, Reranker
 from tacit.errors import ConfigError, TacitError, UsageError
 from tacit.git.hooks import find_program
 from tacit.health import init
-from tacit.health.trust import is_trusted
+from tacit.health.access import is_trusted
 from tacit.home import files
 from tacit.home.layout import CONFIG, Home, find_home
 from tacit.llm.ledger import Ledger, SpendingLimits, SpendTotal, sum_calls

@@ -16,8 +16,7 @@ from tacit.git.committer import Committer
 from tacit.git.history import History
 from tacit.git.note_committer import NoteCommitter
 from tacit.git.objects import pack_loose_objects
-from tacit.git.refs import prune_explore_branches, tag_periods
-from tacit.git.remotes import push_branch
+from tacit.git.refs import prune_explore_branches, push_branch, tag_periods
 from tacit.git.repository import Git
 from tacit.health.sweep import sweep
 from tacit.home import files

@@ -11,7 +11,7 @@ from tacit.clock import Clock
 from tacit.config import Config
 from tacit.home.categories import Category
 from tacit.home.layout import Home
-from tacit.markdown.model import Note, Remembered
+from tacit.markdown.notes import Note, Remembered
 from tacit.search.index import SearchParts
 from tacit.search.model import EVERYTHING, Found, Hit, NoteLinks, Scope
 from tacit.services import Services

@@ -24,7 +24,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import tacit as product
-from tacit.health.trust import trust
+from tacit.health.access import trust
 from tacit.home.layout import Home
 from tacit.memory import Memory
 from tests.launcher import Launcher

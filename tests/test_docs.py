@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="argparse folds help differently from Python 3.13 on")
 def test_the_command_reference_is_what_make_docs_writes() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tacit.cli.reference"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "tools.cli_reference"], capture_output=True, text=True, check=True
     )
     assert (ROOT / "docs" / "cli.md").read_text() == done.stdout, "run: make docs"
 

@@ -35,7 +35,7 @@ from tacit.context.delivery.files import clear_context_file
 from tacit.daemon_socket import Unreachable
 from tacit.errors import Busy, HomeError, TacitError, UsageError
 from tacit.home.layout import Home, find_home
-from tacit.markdown.model import Remembered
+from tacit.markdown.notes import Remembered
 from tacit.operations.catalog import DAEMON_OPERATIONS, OPERATIONS_BY_NAME, Operation
 from tacit.transcripts import spool
 from tacit.transcripts.model import Sealed

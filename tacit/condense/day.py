@@ -30,7 +30,7 @@ from tacit.llm.structured import Ask
 from tacit.markdown import comment, notes
 from tacit.markdown.comment import Trust, is_trusted, lowest
 from tacit.markdown.frontmatter import parse_names
-from tacit.markdown.items import read_items
+from tacit.markdown.note_page import read_items
 from tacit.text.sentences import is_question, split_sentences
 from tacit.text.words import stems
 from tacit.transcripts.attribution import AttributedTranscript, Utterance

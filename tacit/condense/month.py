@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tacit.learn.model import Rewrite
 from tacit.markdown import comment, notes
-from tacit.markdown.items import read_items, remove_items
+from tacit.markdown.note_page import read_items, remove_items
 from tacit.text.words import fold
 
 ACTIVE_PROJECTS = "knowledge/projects/_active.md"

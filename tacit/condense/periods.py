@@ -22,7 +22,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Literal, NamedTuple
 
 from tacit.errors import UsageError
-from tacit.git.remotes import list_leases, take_lease
+from tacit.git.refs import list_leases, take_lease
 from tacit.git.repository import Git
 from tacit.home import files
 from tacit.home.layout import Home

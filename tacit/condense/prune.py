@@ -32,7 +32,7 @@ from tacit.llm.chat import ChatError
 from tacit.llm.structured import Ask
 from tacit.markdown import comment
 from tacit.markdown.comment import TRUSTS, is_trusted
-from tacit.markdown.items import (
+from tacit.markdown.note_page import (
     NoteItem,
     collect_item_texts,
     line_count,

@@ -30,14 +30,14 @@ from tacit.llm.chat import ChatError
 from tacit.llm.structured import Ask
 from tacit.markdown import comment, notes
 from tacit.markdown.comment import Trust, is_trusted, lowest
-from tacit.markdown.items import (
+from tacit.markdown.note_page import (
     NoteItem,
+    NoteLine,
     collect_item_texts,
     read_items,
     remove_items,
     update_dates,
 )
-from tacit.markdown.note_page import NoteLine
 from tacit.review.entries import add_lines
 from tacit.text.lines import scan
 from tacit.text.words import fold

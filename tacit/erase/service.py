@@ -12,12 +12,11 @@ from urllib.parse import quote
 from tacit.clock import Clock
 from tacit.config import Config
 from tacit.erase import plan as forget
-from tacit.erase import preconditions
 from tacit.erase.disk import drop_index
 from tacit.erase.erasure import Erasure
 from tacit.erase.targets import SessionErasure, TextErasure, match_origin, match_session
 from tacit.errors import UsageError
-from tacit.git.remotes import list_remotes
+from tacit.git.refs import list_remotes
 from tacit.git.repository import Git
 from tacit.home import files
 from tacit.home.layout import Home
@@ -100,11 +99,11 @@ class ErasureService:
                 drop_index(home)
 
         with (
-            preconditions.hold_daemon_lock(home),
+            forget.hold_daemon_lock(home),
             files.hold_lock(home.lock),
             files.explain_disk_errors("forget"),
         ):
-            preconditions.make_ready(home, self._git)
+            forget.make_ready(home, self._git)
             report = self.report(what)
             if report.plan.is_empty:
                 return report, []

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from tacit.erase.spellings import PLACEHOLDER, PLACEHOLDER_WORD, TextEraser
 from tacit.errors import StoreError
 from tacit.markdown import escape, notes
-from tacit.markdown.model import Note
+from tacit.markdown.notes import Note
 from tacit.markdown.records import HEADING, checksum
 from tacit.transcripts import format as form
 from tacit.transcripts.model import Attachment, KnowledgeChange, Message, ToolCall, Turn

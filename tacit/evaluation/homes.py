@@ -23,7 +23,7 @@ from tacit.evaluation.questions import QuestionSet, SetMessage
 from tacit.home import files
 from tacit.home.layout import CONFIG, Home
 from tacit.markdown import notes
-from tacit.markdown.yaml_values import format_entry
+from tacit.markdown.frontmatter import format_entry
 from tacit.memory import Memory
 from tacit.sample import Conversation, Turn
 from tacit.transcripts.capture import Session

@@ -15,9 +15,8 @@ from tacit.diagnostics import Problem
 from tacit.errors import GitError
 from tacit.git.commits import CommitPlan, FileChange, import_commits, refuse_filtered
 from tacit.git.index import list_staged
-from tacit.git.repair import is_dead_lock, is_git_running, repair
+from tacit.git.repair import GitWork, is_dead_lock, is_git_running, repair
 from tacit.git.repository import Blob, Git, blob_name
-from tacit.git.work_marker import GitWork
 from tacit.home import files
 from tacit.home.layout import Home
 

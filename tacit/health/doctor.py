@@ -19,10 +19,10 @@ from tacit.git import hooks, repair
 from tacit.git.attributes import find_blocking_filters
 from tacit.git.conflicts import LEFT_OUT_MESSAGE, find_home_conflicts
 from tacit.git.index import list_files, list_not_checked_out
-from tacit.git.note_changes import make_filter_problem
+from tacit.git.note_committer import make_filter_problem
 from tacit.git.process import read_user_setting
+from tacit.git.repair import GitWork
 from tacit.git.repository import Blob, Git, blob_name
-from tacit.git.work_marker import GitWork
 from tacit.health import status
 from tacit.home import files
 from tacit.home.generated_lines import locate_transcript, read_generated

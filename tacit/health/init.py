@@ -16,12 +16,10 @@ from tacit.git.attributes import find_blocking_filters
 from tacit.git.commits import PLAIN, CommitPlan, FileChange, import_commits
 from tacit.git.conflicts import conflict_problem
 from tacit.git.index import find_entries, list_not_checked_out, list_tracked
-from tacit.git.note_changes import make_filter_problem
-from tacit.git.repair import repair
+from tacit.git.note_committer import make_filter_problem
+from tacit.git.repair import GitWork, repair
 from tacit.git.repository import Blob, Git, blob_name, require_installed
-from tacit.git.work_marker import GitWork
-from tacit.health.permissions import close_to_others
-from tacit.health.trust import trust
+from tacit.health.access import close_to_others, trust
 from tacit.home import files
 from tacit.home.layout import FOLDERS, Home
 

@@ -20,9 +20,8 @@ from tacit.home.layout import MEMORY
 from tacit.learn.model import Change
 from tacit.markdown import comment, notes
 from tacit.markdown.comment import lowest
-from tacit.markdown.items import line_count
-from tacit.markdown.model import Note
-from tacit.markdown.note_page import NoteEntry, NoteLine, NotePage, find_contradictions
+from tacit.markdown.note_page import NoteEntry, NoteLine, NotePage, find_contradictions, line_count
+from tacit.markdown.notes import Note
 from tacit.review.entries import new_note
 from tacit.search.documents import audience_of
 from tacit.sessions.profiles import SessionProfiles

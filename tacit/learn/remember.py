@@ -31,7 +31,7 @@ from tacit.learn.note_changes import is_shared, private_note
 from tacit.learn.taint import assess_trust
 from tacit.markdown import comment, notes
 from tacit.markdown.comment import Trust, is_trusted
-from tacit.markdown.model import Remembered
+from tacit.markdown.notes import Remembered
 from tacit.privacy.redaction import LEFT_OPEN, PRIVATE, clean
 from tacit.privacy.strip_injected import remove_injected
 from tacit.sessions.policy import SessionProfile

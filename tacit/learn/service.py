@@ -37,7 +37,7 @@ from tacit.learn.pipeline import learn
 from tacit.learn.runs import LearnRun, RunLog, learned_trailer
 from tacit.llm.structured import Ask
 from tacit.markdown import notes
-from tacit.markdown.items import line_count
+from tacit.markdown.note_page import line_count
 from tacit.review.store import ReviewQueue
 from tacit.sessions.profiles import SessionProfiles
 from tacit.transcripts import writer

@@ -7,7 +7,7 @@ Reading never fails. A head with invalid YAML gives a problem with its line, no 
 is. Changing a field replaces the text of that one entry; comments, order, quoting and line endings of
 everything else stay as they were written.
 
-What YAML means here is in text/yaml_reader.py, how values are written in yaml_values.py.
+What YAML means here is in text/yaml_reader.py; frontmatter.py reads and writes the fields.
 """
 
 from __future__ import annotations
@@ -15,16 +15,50 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import NamedTuple
 
 from tacit.diagnostics import Problem
 from tacit.errors import StoreError
 from tacit.markdown import frontmatter
-from tacit.markdown.frontmatter import FieldEntry
-from tacit.markdown.model import Note
-from tacit.markdown.yaml_values import format_entry_lines, format_value_lines, require_key, to_plain
+from tacit.markdown.frontmatter import (
+    FieldEntry,
+    format_entry_lines,
+    format_value_lines,
+    require_key,
+    to_plain,
+)
 from tacit.text.lines import scan
 from tacit.text.yaml_reader import BOM, YamlFinding
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """`head` and `body` are the file as written; `fields` is what the head says.
+
+    `head` runs from an optional byte order mark through both fences, line endings included, and is
+    empty when the file has none. Two notes are equal when their text is: `fields` follows from it.
+    """
+
+    head: str
+    body: str
+    fields: Mapping[str, object] = field(compare=False)
+    problems: tuple[Problem, ...] = field(default=(), compare=False)
+
+    @property
+    def text(self) -> str:
+        return self.head + self.body
+
+
+class Remembered(NamedTuple):
+    """A line that tacit was asked to remember, and the result."""
+
+    path: str  # empty: it waits as a proposal
+    line: str
+    is_new: bool
+    said: str  # for the caller
+
 
 _OPENING = re.compile(r"\ufeff?---[ \t]*(\r\n|\n|\r)")
 _CLOSING = re.compile(r"(?<=[\r\n])---[ \t]*(?:\r\n|\n|\r|\Z)")

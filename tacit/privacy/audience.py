@@ -16,7 +16,7 @@ from unicodedata import normalize
 from tacit.diagnostics import Problem
 from tacit.markdown import frontmatter
 from tacit.markdown.frontmatter import parse_names
-from tacit.markdown.model import Note
+from tacit.markdown.notes import Note
 from tacit.text.words import space_marks
 from tacit.text.yaml_reader import BOM
 

@@ -25,8 +25,8 @@ from tacit.git.commits import CommitPlan, import_commits, refuse_filtered
 from tacit.git.index import reset_index
 from tacit.git.objects import read_trailer
 from tacit.git.refs import set_ref
+from tacit.git.repair import GitWork
 from tacit.git.repository import Git
-from tacit.git.work_marker import GitWork
 from tacit.git.work_trees import add_work_tree, check_out, drop_work_tree, list_changes
 from tacit.home import files
 from tacit.home.layout import Home

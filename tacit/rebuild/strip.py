@@ -22,8 +22,7 @@ from tacit.learn.model import Change
 from tacit.markdown import comment, notes
 from tacit.markdown.comment import Provenance
 from tacit.markdown.frontmatter import parse_names
-from tacit.markdown.items import read_items
-from tacit.markdown.note_page import line_statement, remove_lines
+from tacit.markdown.note_page import line_statement, read_items, remove_lines
 from tacit.text.statements import index_words, says_the_same
 from tacit.text.words import fold
 from tacit.transcripts.format import safe_name

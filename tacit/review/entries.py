@@ -17,9 +17,16 @@ from datetime import date, datetime
 
 from tacit.errors import StoreError
 from tacit.markdown import notes
-from tacit.markdown.items import NoteItem, read_items, remove_items, update_dates
-from tacit.markdown.note_page import NoteLine, NotePage, line_statement
-from tacit.markdown.yaml_values import format_entry
+from tacit.markdown.frontmatter import format_entry
+from tacit.markdown.note_page import (
+    NoteItem,
+    NoteLine,
+    NotePage,
+    line_statement,
+    read_items,
+    remove_items,
+    update_dates,
+)
 from tacit.search.documents import audience_of
 from tacit.text.words import fold
 

@@ -28,7 +28,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from tacit.config import Policy
 from tacit.markdown import notes
 from tacit.markdown.comment import TRUSTS, Trust
-from tacit.markdown.yaml_values import format_entry
+from tacit.markdown.frontmatter import format_entry
 from tacit.text.lines import scan
 
 DraftForm: TypeAlias = Literal["lines", "text", "move"]

@@ -25,8 +25,7 @@ from tacit.home import files
 from tacit.home.layout import MEMORY, NOTE_FOLDERS, REVIEWED, Home
 from tacit.home.paths import path_problem
 from tacit.markdown import notes
-from tacit.markdown.items import update_dates
-from tacit.markdown.note_page import NoteLine
+from tacit.markdown.note_page import NoteLine, update_dates
 from tacit.review.entries import (
     add_lines,
     append_archived,

@@ -19,7 +19,7 @@ from tacit.markdown import comment, notes
 from tacit.markdown.chunker import MAX_CHUNK_CHARS, TextChunk, iterate_chunks, split_message
 from tacit.markdown.frontmatter import parse_names
 from tacit.markdown.links import find_links, list_link_names
-from tacit.markdown.model import Note
+from tacit.markdown.notes import Note
 from tacit.privacy import strip_injected
 from tacit.privacy.audience import Audience, read_agents, read_audience
 from tacit.search.model import Chunk, Document

@@ -20,7 +20,7 @@ from tacit.home.listing import Stamp
 from tacit.markdown import notes
 from tacit.markdown.chunker import iterate_chunks
 from tacit.markdown.frontmatter import parse_names
-from tacit.markdown.model import Note
+from tacit.markdown.notes import Note
 from tacit.privacy.audience import read_agents
 from tacit.search.documents import audience_of, day_of, title_of
 from tacit.text.lines import scan

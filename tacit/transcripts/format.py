@@ -19,8 +19,8 @@ from typing import cast
 
 from tacit.diagnostics import Problem
 from tacit.markdown import escape, notes
+from tacit.markdown.frontmatter import format_entry
 from tacit.markdown.records import HEADING, Region, checksum, split_regions
-from tacit.markdown.yaml_values import format_entry
 from tacit.transcripts.model import (
     Attachment,
     Closing,

@@ -8,7 +8,7 @@ from tacit.git.index import require_checked_out
 from tacit.home import files
 from tacit.home.layout import NOTE_FOLDERS, Home
 from tacit.markdown import notes
-from tacit.markdown.model import Note
+from tacit.markdown.notes import Note
 from tacit.workspaces.folders import Workspaces
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tacit as product
-from tacit.health.trust import trust
+from tacit.health.access import trust
 from tacit.home.layout import Home
 from tests.memory.homes import live_in
 

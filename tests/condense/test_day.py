@@ -12,7 +12,7 @@ from tacit.condense.day import LABEL, MAX_LINES, add_summary, daily_summary, jou
 from tacit.llm.chat import ChatError
 from tacit.markdown import comment, notes
 from tacit.markdown.comment import Trust
-from tacit.markdown.items import read_items
+from tacit.markdown.note_page import read_items
 from tacit.transcripts.attribution import AttributedTranscript
 from tests.condense import sampled
 from tests.condense.sampled import Model, heard

@@ -10,7 +10,7 @@ from tacit.condense.day import add_summary, journal_path
 from tacit.condense.periods import Period, find_due
 from tacit.condense.plan import CondensePlan, PlanInput, plan
 from tacit.config.schema import LifecycleSettings, ReviewSettings
-from tacit.markdown.items import line_count
+from tacit.markdown.note_page import line_count
 from tacit.transcripts.attribution import AttributedTranscript
 from tests.condense import sampled
 from tests.condense.sampled import MEMORY, NOW, VIENNA, heard

@@ -15,7 +15,7 @@ from tacit.condense.week import validate_rewrite, weekly_rollup
 from tacit.llm.chat import ChatError
 from tacit.markdown import comment, notes
 from tacit.markdown.comment import Trust
-from tacit.markdown.items import line_count, read_items
+from tacit.markdown.note_page import line_count, read_items
 from tacit.review.entries import archive_page_path, removed_entries
 from tests.condense import sampled
 from tests.condense.sampled import MEMORY, Model

@@ -13,7 +13,6 @@ import pytest
 
 from tacit.config import Config
 from tacit.errors import GitError, TacitError, UnsafePath, UsageError
-from tacit.git import note_changes
 from tacit.git.attributes import is_lfs_pointer, make_lfs_pointer
 from tacit.git.committer import Committer
 from tacit.git.history import History
@@ -539,7 +538,7 @@ PICTURE = "attachments/kiln.png"
 @pytest.fixture
 def large(story: Story, monkeypatch: pytest.MonkeyPatch) -> Story:
     """A picture that git-lfs keeps, and its deletion."""
-    monkeypatch.setattr(note_changes, "is_lfs_installed", lambda: True)
+    monkeypatch.setattr("tacit.git.note_committer.is_lfs_installed", lambda: True)
     story.write("02-16 09:00", (PICTURE, "the picture"))
     assert is_lfs_pointer(user(story.home, "show", f"HEAD:{PICTURE}").encode())
     return story

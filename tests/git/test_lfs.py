@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tacit.git import note_changes
+from tacit.git import note_committer
 from tacit.git.attributes import is_lfs_path, make_lfs_pointer, store_lfs_object
-from tacit.git.remotes import push_branch
+from tacit.git.refs import push_branch
 from tacit.git.repository import Git
 from tacit.memory import Memory
 
@@ -30,7 +30,7 @@ def put(home: Path) -> None:
 def test_with_git_lfs_a_pointer_is_committed_and_the_bytes_are_where_git_lfs_looks(
     home: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(note_changes, "is_lfs_installed", lambda: True)
+    monkeypatch.setattr(note_committer, "is_lfs_installed", lambda: True)
     put(home)
     memory.commit()
     assert committed(home) == make_lfs_pointer(PICTURE)
@@ -42,24 +42,24 @@ def test_with_git_lfs_a_pointer_is_committed_and_the_bytes_are_where_git_lfs_loo
 def test_a_pointer_stays_a_pointer_when_git_lfs_is_gone(
     home: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(note_changes, "is_lfs_installed", lambda: True)
+    monkeypatch.setattr(note_committer, "is_lfs_installed", lambda: True)
     put(home)
     memory.commit()
-    monkeypatch.setattr(note_changes, "is_lfs_installed", lambda: False)
+    monkeypatch.setattr(note_committer, "is_lfs_installed", lambda: False)
     assert memory.services.note_committer.note_changes().edits == ()
 
 
 def test_without_git_lfs_the_bytes_themselves_are_committed(
     home: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(note_changes, "is_lfs_installed", lambda: False)
+    monkeypatch.setattr(note_committer, "is_lfs_installed", lambda: False)
     put(home)
     memory.commit()
     assert committed(home) == PICTURE
 
 
 def test_a_dry_run_stores_nothing(home: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(note_changes, "is_lfs_installed", lambda: True)
+    monkeypatch.setattr(note_committer, "is_lfs_installed", lambda: True)
     put(home)
     assert [edit.path for edit in memory.services.note_committer.note_changes().edits] == [NAME]
     assert not (home / ".git/lfs").exists()

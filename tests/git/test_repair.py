@@ -14,9 +14,8 @@ import pytest
 
 import tacit
 from tacit.git.commits import CommitPlan, FileChange, import_commits
-from tacit.git.repair import find_damage, repair
+from tacit.git.repair import GitWork, find_damage, repair
 from tacit.git.repository import Blob, Git, blob_name
-from tacit.git.work_marker import GitWork
 from tacit.home.layout import Home
 from tests.git.committers import note_committer
 

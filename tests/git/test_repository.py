@@ -15,8 +15,7 @@ from tacit.errors import GitError
 from tacit.git.commits import EXECUTABLE, CommitPlan, FileChange, import_commits
 from tacit.git.index import find_entries, list_files, list_staged, list_untracked, update_entries
 from tacit.git.objects import pack_loose_objects
-from tacit.git.refs import set_ref
-from tacit.git.remotes import push_branch
+from tacit.git.refs import push_branch, set_ref
 from tacit.git.repository import Blob, Git, blob_name
 from tacit.git.work_trees import add_work_tree, drop_incomplete_work_trees
 from tacit.home import files

@@ -17,7 +17,7 @@ from tacit.errors import GitError, HomeError
 from tacit.git import hooks
 from tacit.git.repository import Git
 from tacit.health import init
-from tacit.health.trust import is_trusted, trust
+from tacit.health.access import is_trusted, trust
 from tacit.home import files
 from tacit.home.layout import FOLDERS, Home
 

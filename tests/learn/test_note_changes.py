@@ -11,8 +11,7 @@ from tacit.home.layout import MEMORY
 from tacit.learn.model import Change, ChangeKind, Source
 from tacit.learn.note_changes import apply_changes, format_line
 from tacit.markdown import comment, notes
-from tacit.markdown.items import line_count
-from tacit.markdown.note_page import remove_lines
+from tacit.markdown.note_page import line_count, remove_lines
 
 TRANSCRIPT = "raw/conversations/2026/02/16/1845-ses_x-a.md"
 NOTE = (

@@ -10,7 +10,7 @@ import pytest
 
 from tacit.condense.periods import machine_name
 from tacit.condense.plan import plan
-from tacit.health.trust import trust
+from tacit.health.access import trust
 from tacit.home.layout import Home
 from tests.conftest import GitLog
 from tests.maintenance.life import MEMORY, Life, archived_text, killed_at

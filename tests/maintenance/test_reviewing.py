@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tacit.errors import DraftRefused, TacitError, UsageError
-from tacit.markdown.items import line_count
+from tacit.markdown.note_page import line_count
 from tacit.review.model import ChangeRequest
 from tests.conftest import GitLog
 from tests.maintenance.life import GROUP, MEMORY, Life, archived_text, killed_at

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.markdown.items import read_items, remove_items, split_lines
+from tacit.markdown.note_page import read_items, remove_items, split_lines
 from tests.condense import sampled
 from tests.condense.sampled import MEMORY
 

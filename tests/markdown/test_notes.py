@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from tacit.errors import StoreError
 from tacit.markdown import frontmatter
-from tacit.markdown.model import Note
-from tacit.markdown.notes import decode, encode, find_title, parse, replace_body, set_fields
+from tacit.markdown.notes import Note, decode, encode, find_title, parse, replace_body, set_fields
 from tacit.text import yaml_reader
 from tacit.text.yaml_reader import MAX_DEPTH, YamlError, YamlFinding, to_value
 

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tacit.markdown import notes
-from tacit.markdown.yaml_values import format_entry, format_flow, format_timestamp
+from tacit.markdown.frontmatter import format_entry, format_flow, format_timestamp
 from tests.hostile import characters, hostile
 
 _words = st.from_regex(r"[A-Za-z0-9_./+@(), ~:#&*!|>'\"%`-]{0,12}", fullmatch=True)

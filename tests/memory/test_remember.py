@@ -13,7 +13,7 @@ from tacit.home.layout import CONFIG
 from tacit.learn import window_proposals
 from tacit.learn.remember import MAX_LINE_CHARS
 from tacit.markdown import comment
-from tacit.markdown.model import Remembered
+from tacit.markdown.notes import Remembered
 from tacit.memory import Memory
 from tests.memory.homes import opened, write
 

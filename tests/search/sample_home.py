@@ -11,7 +11,7 @@ import pytest
 
 from tacit import sample
 from tacit.cli.commands import demo
-from tacit.health.trust import trust
+from tacit.health.access import trust
 from tacit.home.layout import Home
 
 QUESTIONS = Path(__file__).parents[1] / "data" / "questions.jsonl"

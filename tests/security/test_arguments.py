@@ -15,8 +15,7 @@ import pytest
 from tacit.config import parse
 from tacit.errors import TacitError
 from tacit.git.commits import CommitPlan, FileChange, import_commits
-from tacit.git.refs import create_snapshot, prune_explore_branches
-from tacit.git.remotes import push_branch
+from tacit.git.refs import create_snapshot, prune_explore_branches, push_branch
 from tacit.git.repository import Git
 from tacit.memory import Memory
 

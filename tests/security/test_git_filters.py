@@ -12,7 +12,7 @@ import pytest
 
 import tacit
 from tacit.errors import GitError, StoreError, UsageError
-from tacit.git import note_changes
+from tacit.git import note_committer
 from tacit.git.attributes import make_lfs_pointer
 from tacit.git.commits import CommitPlan, FileChange, import_commits
 from tacit.git.objects import store_unreferenced_blob
@@ -268,7 +268,7 @@ def test_an_undo_of_a_filtered_note_is_refused_and_changes_nothing(home: Path, m
 def test_attachments_of_another_filter_do_not_go_to_git_lfs(
     home: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(note_changes, "is_lfs_installed", lambda: True)
+    monkeypatch.setattr(note_committer, "is_lfs_installed", lambda: True)
     with (home / ".gitattributes").open("a") as file:
         file.write(f"attachments/** {RULE}\n")
     (home / "attachments/a").mkdir()
@@ -280,7 +280,7 @@ def test_attachments_of_another_filter_do_not_go_to_git_lfs(
 def test_what_git_lfs_tracks_by_a_rule_of_the_user_is_committed_as_a_pointer(
     home: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(note_changes, "is_lfs_installed", lambda: True)
+    monkeypatch.setattr(note_committer, "is_lfs_installed", lambda: True)
     with (home / ".gitattributes").open("a") as file:
         file.write("*.zip filter=lfs\n")
     (home / "attachments/a.zip").write_bytes(b"PK" * 50)

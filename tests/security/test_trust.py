@@ -10,8 +10,8 @@ import pytest
 
 import tacit
 from tacit.app import load_config
-from tacit.health import trust
-from tacit.health.trust import is_trusted
+from tacit.health import access
+from tacit.health.access import is_trusted
 from tacit.home.layout import Home
 
 REACHING = "git: {auto_push: true, remote: 'https://evil.example/x.git'}\n"
@@ -63,7 +63,7 @@ def test_the_same_bytes_on_another_machine_are_foreign(
 ) -> None:
     other = tmp_path / "machine-id"
     other.write_text("f" * 32)
-    monkeypatch.setattr(trust, "_MACHINE_ID_FILES", (str(other),))
+    monkeypatch.setattr(access, "_MACHINE_ID_FILES", (str(other),))
     assert not is_trusted(Home(own))
 
 

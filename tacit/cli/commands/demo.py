@@ -31,7 +31,7 @@ from tacit.home import files
 from tacit.home.layout import Home
 from tacit.learn.service import LearnResult
 from tacit.markdown import comment, notes
-from tacit.markdown.yaml_values import format_entry
+from tacit.markdown.frontmatter import format_entry
 from tacit.memory import Memory
 from tacit.rebuild.comparison import NotesVersion, find_version, measure_size
 from tacit.review.model import ChangeRequest

@@ -15,8 +15,7 @@ from typing import Any
 from tacit.app import open_home, utc_now
 from tacit.errors import DiskError, StoreError, UsageError
 from tacit.git.conflicts import NoteTree
-from tacit.markdown.model import Note
-from tacit.markdown.notes import decode, set_fields
+from tacit.markdown.notes import Note, decode, set_fields
 from tacit.memory import Memory
 from tacit.terminal import output
 from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument

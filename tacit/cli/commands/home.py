@@ -13,9 +13,9 @@ from tacit.config import Config
 from tacit.context.topic_problems import find_topic_problems
 from tacit.diagnostics import CheckResult, Problem
 from tacit.errors import ConfigError, TacitError, UsageError
+from tacit.health.access import close_to_others, list_open_paths
 from tacit.health.doctor import run_checks
 from tacit.health.init import InitReport
-from tacit.health.permissions import close_to_others, list_open_paths
 from tacit.home.layout import Home, find_home
 from tacit.terminal import output
 from tacit.terminal.arguments import add_home_option, add_json_option, add_quiet_option

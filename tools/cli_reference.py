@@ -1,4 +1,4 @@
-"""docs/cli.md, made from the commands themselves: `make docs`."""
+"""Prints docs/cli.md, made from the commands themselves: `make docs`."""
 
 from __future__ import annotations
 
