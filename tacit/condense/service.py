@@ -244,7 +244,7 @@ class MemoryCondenser:
             for group in (automatic, for_review)
         )
         edits = [*self._page_edits(automatic, planned.sessions)]
-        drafts = list(self._drafts.drafts_of(for_review))
+        drafts = list(self._drafts.draft_changes(for_review))
         proposed_paths = {
             item.path
             for item in planned.rewrites
@@ -286,7 +286,7 @@ class MemoryCondenser:
 
     def _rewrite_draft(self, rewrite: Rewrite, remarks: Sequence[str]) -> ChangeRequest:
         base = None if rewrite.old is None else notes.encode(rewrite.old)
-        return self._drafts.text_draft(
+        return self._drafts.draft_text(
             rewrite.path,
             base,
             rewrite.new,

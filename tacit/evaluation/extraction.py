@@ -145,7 +145,7 @@ def _read_item(entry: Sequence[Any], is_wanted: bool) -> KeyItem:
 def attributed_conversations(memory: Memory) -> Iterator[AttributedTranscript]:
     """Oldest first. Nothing counts as injected: the notes of today were made from these conversations."""
     for path in sorted(path for path, _ in walk(str(memory.home.root), CONVERSATIONS)):
-        conversation = memory.services.attribution.attribute(path, given=())
+        conversation = memory.services.attribution.attribute(path, injected=())
         if conversation is not None:
             yield conversation
 

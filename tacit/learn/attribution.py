@@ -20,7 +20,7 @@ from tacit.errors import StoreError
 from tacit.git.conflicts import refuse_conflict
 from tacit.home import files
 from tacit.home.layout import Home
-from tacit.learn.taint import GivenTexts, attribute_turns, drop_echoes
+from tacit.learn.taint import InjectedTexts, attribute_turns, drop_echoes
 from tacit.markdown import comment, notes
 from tacit.markdown.comment import Trust
 from tacit.sessions.keys import (
@@ -41,7 +41,7 @@ from tacit.workspaces.folders import Workspaces
 
 _SPOKEN_TYPES = ("main_session", "orchestration", "private_dm")
 _UNATTENDED_TYPES = ("heartbeat_cron", "subagent")
-_MAX_GIVEN_BYTES = 1 << 20  # of what it may have been given
+_MAX_INJECTED_BYTES = 1 << 20  # of what it may have been given
 _NOTE_FOLDERS = ("knowledge/memory", "knowledge/identity", "knowledge", "topics")
 
 
@@ -71,9 +71,9 @@ class SpeakerAttribution:
         self._list_prompt_files = list_prompt_files
 
     def attribute(
-        self, path: str, *, given: Sequence[str] | GivenTexts | None = None
+        self, path: str, *, injected: Sequence[str] | InjectedTexts | None = None
     ) -> AttributedTranscript | None:
-        """The finalized transcript at this path, attributed; None if nothing is learned from it. `given`:
+        """The finalized transcript at this path, attributed; None if nothing is learned from it. `injected`:
         texts that the agent had before; None: those of its receipts, and without receipts, the notes."""
         refuse_conflict(self._home.root, path)
         transcript = writer.load(self._home, path)
@@ -91,7 +91,9 @@ class SpeakerAttribution:
             agents=trust.agents,
             users_speak=trust.users_speak,
         )
-        return drop_echoes(attributed, self._load_given_texts(transcript) if given is None else given)
+        return drop_echoes(
+            attributed, self._load_injected_texts(transcript) if injected is None else injected
+        )
 
     def _is_excluded(self, transcript: Transcript) -> bool:
         """Whether it is tacit's own work, or of an agent whose conversations are not kept."""
@@ -132,11 +134,11 @@ class SpeakerAttribution:
 
         return SessionTrust(is_the_owner)
 
-    def _load_given_texts(self, transcript: Transcript) -> list[str]:
+    def _load_injected_texts(self, transcript: Transcript) -> list[str]:
         """Texts that the agent had, so that repeating them is not taken for something new. Lines made from
         this conversation or a later one are left out, or they could never be learned again."""
         paths = self._paths_in_receipts(transcript) or self._note_paths()
-        texts, bytes_left = [], _MAX_GIVEN_BYTES
+        texts, bytes_left = [], _MAX_INJECTED_BYTES
         for path in paths:
             with suppress(StoreError, OSError):
                 data = self._workspaces.read(path, bytes_left)

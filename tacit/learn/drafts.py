@@ -32,7 +32,7 @@ class DraftMaker:
     def __init__(self, home: Home, config: Config, git: Git, clock: Clock) -> None:
         self._home, self._config, self._git, self._clock = home, config, git, clock
 
-    def drafts_of(self, changes: Sequence[Change], reason: str = "") -> Iterator[ChangeRequest]:
+    def draft_changes(self, changes: Sequence[Change], reason: str = "") -> Iterator[ChangeRequest]:
         """One draft per conversation, category and trust."""
 
         def kind(change: Change) -> tuple[str, str, str]:
@@ -41,17 +41,17 @@ class DraftMaker:
         for (transcript, category, _), group in groupby(sorted(changes, key=kind), key=kind):
             lines = list(group)
             sources = (comment.source_name(transcript),)
-            yield self._line_draft(lines, category, reason or self._review_reason(lines[0]), sources)
+            yield self._draft_lines(lines, category, reason or self._review_reason(lines[0]), sources)
 
-    def remembered(self, offer: ChangeSet) -> ChangeRequest:
+    def draft_offer(self, offer: ChangeSet) -> ChangeRequest:
         """The lines that a session asked to remember, without learning from its conversation."""
         changes = [replace(change, extractor=change.extractor or offer.extractor) for change in offer.changes]
-        return self._line_draft(changes, "remembered", offer.reason)
+        return self._draft_lines(changes, "remembered", offer.reason)
 
-    def _line_draft(
+    def _draft_lines(
         self, changes: Sequence[Change], category: str, reason: str, sources: tuple[str, ...] = ()
     ) -> ChangeRequest:
-        additions = (Addition(change.path, change.section, _draft_line(change)) for change in changes)
+        additions = (Addition(change.path, change.section, _format_change(change)) for change in changes)
         return ChangeRequest(
             id="",
             form="lines",
@@ -75,7 +75,7 @@ class DraftMaker:
         setting = find_setting(change.extractor.partition("/")[0])
         return f"review.{setting} is {policy_for_change(self._config, change)}"
 
-    def contradictions(
+    def draft_contradictions(
         self, path: str, contradicted: Iterable[tuple[str, Change]]
     ) -> Iterator[ChangeRequest]:
         """Propose to mark lines that people wrote as superseded: only a person may do that."""
@@ -86,7 +86,7 @@ class DraftMaker:
             old, new = notes.decode(data), comment.mark_superseded(line, change.day)
             if f"{line}\n" not in old:
                 continue
-            yield self.text_draft(
+            yield self.draft_text(
                 path,
                 data,
                 old.replace(f"{line}\n", f"{new}\n", 1),
@@ -96,7 +96,7 @@ class DraftMaker:
                 sources=line_sources(change),
             )
 
-    def text_draft(
+    def draft_text(
         self,
         path: str,
         base: bytes | None,
@@ -133,7 +133,7 @@ def policy_for_change(config: Config, change: Change) -> Policy:
     )
 
 
-def _draft_line(change: Change) -> str:
+def _format_change(change: Change) -> str:
     """With a provenance comment if the conversation is known."""
     return format_line(change).text if change.source.transcript else change.line
 
@@ -157,7 +157,7 @@ class RememberInbox:
         with files.hold_lock(self._home.lock):
             for offer in window_proposals.list_waiting(self._home):
                 if offer.extractor.startswith(_REMEMBER_PREFIX):
-                    proposed += self._reviews.propose([self._drafts.remembered(offer)])
+                    proposed += self._reviews.propose([self._drafts.draft_offer(offer)])
                     window_proposals.remove(self._home, offer)
                 elif self._is_ended(offer):
                     window_proposals.remove(self._home, offer)

@@ -125,7 +125,7 @@ class RunLog:
                 yield {"at": timestamp, "condensed": value.strip()}
 
 
-def learned_trailer(run: LearnRun) -> str:
+def format_learned_trailer(run: LearnRun) -> str:
     return f"{LEARNED}: {run.transcript} {run.sha256} {','.join(run.extractors)}"
 
 

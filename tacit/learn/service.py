@@ -34,7 +34,7 @@ from tacit.learn.extractors.registry import load_extractors
 from tacit.learn.model import Change
 from tacit.learn.note_changes import AppliedChanges, apply_changes, redirect_changes
 from tacit.learn.pipeline import learn
-from tacit.learn.runs import LearnRun, RunLog, learned_trailer
+from tacit.learn.runs import LearnRun, RunLog, format_learned_trailer
 from tacit.llm.structured import Ask
 from tacit.markdown import notes
 from tacit.markdown.note_page import line_count
@@ -179,14 +179,14 @@ class KnowledgeExtractor:
                 self._committer.commit_theirs(list(dict.fromkeys(change.path for change in automatic)))
             outcomes, over_cap, absent = self._write_notes(automatic)
             drafts = [
-                *self._drafts.drafts_of(for_review),
-                *self._drafts.drafts_of(over_cap, MEMORY_FULL),
-                *self._drafts.drafts_of(absent, "the note is locked, a link or not checked out"),
+                *self._drafts.draft_changes(for_review),
+                *self._drafts.draft_changes(over_cap, MEMORY_FULL),
+                *self._drafts.draft_changes(absent, "the note is locked, a link or not checked out"),
             ]
             drafts += [
                 draft
                 for path, outcome in outcomes.items()
-                for draft in self._drafts.contradictions(path, outcome.contradicts)
+                for draft in self._drafts.draft_contradictions(path, outcome.contradicts)
             ]
             proposed = self._reviews.propose(drafts)
             paths = [
@@ -262,7 +262,9 @@ class KnowledgeExtractor:
         if not paths or not self._config.git.auto_commit:
             return ()
         name = os.path.basename(run.transcript).removesuffix(".md")
-        message = f"memory: learned from {name[:60]}\n\nSession: {run.transcript}\n{learned_trailer(run)}\n"
+        message = (
+            f"memory: learned from {name[:60]}\n\nSession: {run.transcript}\n{format_learned_trailer(run)}\n"
+        )
         try:
             return self._committer.commit_paths(message, paths).commits
         except TacitError:

@@ -243,16 +243,16 @@ def _start_day(transcript: Transcript) -> str:
 
 
 def drop_echoes(
-    conversation: AttributedTranscript, given: Sequence[str] | GivenTexts
+    conversation: AttributedTranscript, injected: Sequence[str] | InjectedTexts
 ) -> AttributedTranscript:
-    """Drop sentences of the agent that repeat, word by word or nearly, what it was given. `given`: texts of
-    any length; for many conversations, build one GivenTexts of them."""
-    known = given if isinstance(given, GivenTexts) else GivenTexts(given)
+    """Drop sentences of the agent that repeat, word by word or nearly, what it was given.
+    `injected`: texts of any length; for many conversations, build one InjectedTexts of them."""
+    known = injected if isinstance(injected, InjectedTexts) else InjectedTexts(injected)
     utterances = (_strip_echoes(turn, known) if turn.role == "agent" else turn for turn in conversation.said)
     return replace(conversation, said=tuple(turn for turn in utterances if turn.text))
 
 
-class GivenTexts:
+class InjectedTexts:
     """An index of texts that tells whether a sentence repeats one of them."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
@@ -289,14 +289,14 @@ def _plain_words(sentence: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(fold(text[_ITEM.match(text).end() :])))  # type: ignore[union-attr]
 
 
-def _strip_echoes(turn: Utterance, known: GivenTexts) -> Utterance:
+def _strip_echoes(turn: Utterance, known: InjectedTexts) -> Utterance:
     lines = ["".join(_keep_new_sentences(line, known)).strip() for line in turn.text.split("\n")]
     if lines == [line.strip() for line in turn.text.split("\n")]:
         return turn
     return replace(turn, text="\n".join(lines).strip())
 
 
-def _keep_new_sentences(line: str, known: GivenTexts) -> Iterator[str]:
+def _keep_new_sentences(line: str, known: InjectedTexts) -> Iterator[str]:
     start = 0
     for end in [match.end() for match in _SENTENCE.finditer(line)] + [len(line)]:
         if not known.has(line[start:end]):

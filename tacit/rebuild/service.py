@@ -39,7 +39,7 @@ from tacit.learn.note_changes import NoteBuffer, private_note, redirect_changes
 from tacit.learn.pipeline import learn
 from tacit.learn.runs import RunLog
 from tacit.learn.service import MEMORY_FULL, group_by_path
-from tacit.learn.taint import GivenTexts
+from tacit.learn.taint import InjectedTexts
 from tacit.llm.chat import ChatError
 from tacit.llm.structured import Ask, BadAnswer
 from tacit.markdown import comment, notes
@@ -280,7 +280,7 @@ class _Replay:
         self._keys = self._replica.reviews.keys()
         self._drafts: list[ChangeRequest] = []
         self._contradictions: list[tuple[str, str, Change]] = []
-        self._given_texts, self._later_lines = GivenTexts(), dict[str, list[str]]()
+        self._injected_texts, self._later_lines = InjectedTexts(), dict[str, list[str]]()
         for path in self._tree.files("knowledge", "topics"):
             if path.endswith(".md"):
                 self._add_given(notes.decode(self._tree.read(path)), last)
@@ -294,7 +294,7 @@ class _Replay:
                 lines_now.append(line)
             else:
                 self._later_lines.setdefault(newest, []).append(line)
-        self._given_texts.add("\n".join(lines_now))
+        self._injected_texts.add("\n".join(lines_now))
 
     # ------------------------------------------------------------ stripping
 
@@ -333,9 +333,9 @@ class _Replay:
 
     def _learn_transcript(self, path: str) -> list[AttributedTranscript]:
         """Returns the attributed transcript; empty if nothing is learned from it."""
-        conversation = self._replica.attribution.attribute(path, given=self._given_texts)
+        conversation = self._replica.attribution.attribute(path, injected=self._injected_texts)
         for line in self._later_lines.pop(path, ()):
-            self._given_texts.add(line)
+            self._injected_texts.add(line)
         if conversation is None:
             return []
         learned = learn(conversation, self._known_names, self._extractors, self._models.ask_for("extract"))
@@ -362,7 +362,7 @@ class _Replay:
         if outcome is None:
             return changes
         for change in outcome.added:
-            self._given_texts.add(change.text)
+            self._injected_texts.add(change.text)
         self._contradictions += [(path, line, change) for line, change in outcome.contradicts]
         if is_new and outcome.added and path.startswith(_ENTITY_FOLDERS):
             self._pages.flush([path])
@@ -378,10 +378,12 @@ class _Replay:
         """Add drafts, except for changes that were proposed before or are in their note by now."""
         for _, group in groupby(sorted(changes, key=_draft_kind), key=_draft_kind):
             lines = list(group)
-            if all(draft_key(draft) in self._keys for draft in self._replica.drafts.drafts_of(lines, reason)):
+            if all(
+                draft_key(draft) in self._keys for draft in self._replica.drafts.draft_changes(lines, reason)
+            ):
                 continue
             new = [change for change in lines if not self._pages.says(change)]
-            self._drafts += self._replica.drafts.drafts_of(new, reason)
+            self._drafts += self._replica.drafts.draft_changes(new, reason)
 
     # ------------------------------------------------------------ days, checkpoints, the end
 
@@ -400,7 +402,7 @@ class _Replay:
             old_lines = set(_lines(edit.old))
             for line in _lines(edit.new):
                 if line not in old_lines:
-                    self._given_texts.add(line)
+                    self._injected_texts.add(line)
 
     def _checkpoint(self, finished: int) -> None:
         self._settle()
@@ -422,7 +424,7 @@ class _Replay:
         """Drafts for contradicted lines of people, unless they were proposed before."""
         known_reasons = {decision.why for decision in self._replica.reviews.decisions()}
         for path, line, change in self._contradictions:
-            drafts = self._replica.drafts.contradictions(path, [(line, change)])
+            drafts = self._replica.drafts.draft_contradictions(path, [(line, change)])
             yield from (draft for draft in drafts if draft.reason not in known_reasons)
 
     def _finish(self) -> str:

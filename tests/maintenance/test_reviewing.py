@@ -26,7 +26,7 @@ def rewrite(life: Life, new: str) -> ChangeRequest:
     memory = life.memory
     memory.commit()
     base = (life.root / MEMORY).read_bytes()
-    wanted = memory.services.drafts.text_draft(
+    wanted = memory.services.drafts.draft_text(
         MEMORY, base, new, category="memory", reason="shorter", sources=()
     )
     (draft,) = memory.reviews.propose([wanted])

@@ -38,5 +38,5 @@ def test_a_draft_names_the_setting_that_makes_it_wait(memory: Memory, extractor:
     change = Change(
         path, None, "The pot is blue.", "2026-11-02", "fact", Source("", 1, "user"), "owner", extractor
     )
-    [draft] = drafts.drafts_of([change])
+    [draft] = drafts.draft_changes([change])
     assert draft.reason == reason
