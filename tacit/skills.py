@@ -20,7 +20,6 @@ from tacit.markdown.sections import find_sections
 from tacit.text.tokens import count
 
 CARD_FILE = "SKILL.md"
-MAX_CARD_TOKENS = 400  # of a card, which an agent reads in the middle of a task
 _PACKAGE_FOLDER = Path(__file__).parent
 _CARD_FOLDERS = (_PACKAGE_FOLDER / "skills", _PACKAGE_FOLDER.parent / "skills")
 
@@ -54,7 +53,6 @@ def _read_card(path: Path) -> SkillCard:
 
 # ---------------------------------------------------------------- snippets
 
-MAX_SNIPPET_TOKENS = 400  # of a snippet, which is part of every prompt of its host
 _SECTIONS = (("tacit-recall", "Look before you guess"), ("tacit-remember", "What to keep"))
 _SHARED_TITLE = "Who listens"
 _SHELL_PREFIX = "The shell "  # begins the sentences about commands

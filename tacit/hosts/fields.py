@@ -1,4 +1,4 @@
-"""The fields of an event under the names that hosts use for them, and the text in them.
+"""The fields of an event under the names that hosts use for them, and the text in them and in tool calls.
 
 The relay loads this before every turn of a host, so nothing is imported. A value that cannot be read must not
 count as missing, because missing values are trusted: a request without a session key is the owner's.
@@ -28,6 +28,7 @@ TEXT_FIELDS = {
 _TEXT_TYPES = frozenset((None, "text", "input_text", "output_text"))
 _FILE_TYPES = frozenset(("image", "input_image", "image_url", "document", "file", "input_file", "audio"))
 _REASONING_TYPES = frozenset(("thinking", "redacted_thinking", "reasoning"))
+_MAX_SUMMARY_CHARS = 400  # of a tool's arguments
 
 
 class NotUnderstood(Exception):
@@ -111,3 +112,12 @@ def _part_text(part: object, name: str) -> str:
         if kind in _REASONING_TYPES:
             return ""
     raise NotUnderstood(f"{name!r} has a part that is not known")
+
+
+def summarize_arguments(arguments: "Mapping[str, Any]") -> str:
+    """The arguments of a tool call on one line."""
+    text = " ".join(
+        f"{name}={value if isinstance(value, str) else repr(value)}" for name, value in arguments.items()
+    )
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _MAX_SUMMARY_CHARS else flat[: _MAX_SUMMARY_CHARS - 1] + "…"

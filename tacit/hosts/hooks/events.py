@@ -17,9 +17,8 @@ from typing import Any
 
 from tacit.errors import UsageError
 from tacit.hosts.base import Body, OperationCall
-from tacit.hosts.fields import NotUnderstood, as_text
+from tacit.hosts.fields import NotUnderstood, as_text, summarize_arguments
 from tacit.hosts.hooks.hook_events import NOTIFY_EVENT, is_host_prompt, read_event_name, read_session
-from tacit.hosts.openclaw.events import summary
 
 _OPERATIONS = {
     "message": "message",
@@ -108,7 +107,9 @@ def _convert_call(body: Mapping[str, Any], about: Body, call: Mapping[str, Any])
     if not isinstance(name, str) or not name:
         raise NotUnderstood("'tool_name' is missing")
     arguments = call.get("tool_input")
-    arguments_text = summary(arguments) if isinstance(arguments, Mapping) else _render_value(arguments)
+    arguments_text = (
+        summarize_arguments(arguments) if isinstance(arguments, Mapping) else _render_value(arguments)
+    )
     call_id = call.get("tool_use_id")
     # A call's id is unique within its session; the event of a batch reports the same call again.
     record_id = (

@@ -21,6 +21,7 @@ from typing import Any
 
 from tacit.config.conversion import split_channel
 from tacit.hosts.base import Body, OperationCall
+from tacit.hosts.fields import summarize_arguments
 
 # File names that the hook accepts, by the first word of the session key after the agent.
 _ALLOWED_NAMES = {
@@ -37,7 +38,6 @@ _END_REASONS = frozenset(
 )  # reasons of session_end that end a session; a shutdown does not
 _STRANGER = "*"  # a sender who is certainly not the owner
 _UNKNOWN_CHANNEL = "?"  # stands for a channel that the host does not name; no owner is on it
-_MAX_SUMMARY_CHARS = 400  # of a tool's arguments
 
 
 # ---------------------------------------------------------------- turns
@@ -161,7 +161,7 @@ def _convert_message(
             result = ("error: " if record.get("isError") is True else "") + text
             if name.startswith(_OWN_TOOL_PREFIX):
                 result = "(from memory)"  # a lookup is no news
-            call = {"name": name, "summary": summary(arguments), "result": result}
+            call = {"name": name, "summary": summarize_arguments(arguments), "result": result}
             yield OperationCall("tool", {**fields, **call, "id": _record_id(about, record)})
 
 
@@ -213,15 +213,6 @@ def _render_part(part: object) -> str:
     if part.get("type") in ("thinking", "toolCall", None):
         return ""
     return f"[{part.get('type')}]"
-
-
-def summary(arguments: Mapping[str, Any]) -> str:
-    """The arguments of a tool call on one line."""
-    text = " ".join(
-        f"{name}={value if isinstance(value, str) else repr(value)}" for name, value in arguments.items()
-    )
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _MAX_SUMMARY_CHARS else flat[: _MAX_SUMMARY_CHARS - 1] + "…"
 
 
 def _format_time(milliseconds: object) -> str:

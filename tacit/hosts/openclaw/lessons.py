@@ -8,7 +8,7 @@ same sections count, and elsewhere sentences that call themselves lessons.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
@@ -25,6 +25,8 @@ _TITLES = re.compile(
     r"\b(?:lessons?|learned|learnt|learnings?|decisions?|decided|takeaways?)\b"
     r"|gelernt|lektion|erkenntnis|entscheidung|教訓|教训|决定|決定|決めた"
 )
+# The sections that are read of these kinds of file; the others are read whole.
+_SECTION_TITLES: Mapping[Kind, re.Pattern[str]] = {"agents": _OPERATIONAL, "memory": _TITLES}
 _ITEM = re.compile(r"(?P<indent> *)(?:[-*+•]|[0-9]{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>.*)")
 _ROW = re.compile(r"\s*\|(?P<cells>.*?)\|?\s*")
 _RULE = re.compile(r"[\s|:=-]+")
@@ -73,7 +75,7 @@ def collect_lessons(sources: Iterable[LessonSource]) -> list[Lesson]:
 
 
 def read_lessons(source: LessonSource) -> Iterator[Lesson]:
-    for line, text in _READERS[source.kind](source.text or ""):
+    for line, text in _read_statements(source.kind, source.text or ""):
         lesson = _strip_label(text)
         if _is_long_enough(lesson):
             yield Lesson(lesson, source.path, line)
@@ -81,18 +83,17 @@ def read_lessons(source: LessonSource) -> Iterator[Lesson]:
 
 def has_lesson_sections(source: LessonSource) -> bool:
     """Whether the file has the sections that are read; other kinds of file are read whole."""
-    pattern = {"agents": _OPERATIONAL, "memory": _TITLES}.get(source.kind)
+    pattern = _SECTION_TITLES.get(source.kind)
     return pattern is None or any(
         pattern.search(fold(section.title)) for section in split_sections(source.text or "")
     )
 
 
-def _read_agents(text: str) -> Iterator[tuple[int, str]]:
-    return _read_sections(text, _OPERATIONAL)
-
-
-def _read_memory(text: str) -> Iterator[tuple[int, str]]:
-    return _read_sections(text, _TITLES)
+def _read_statements(kind: Kind, text: str) -> Iterator[tuple[int, str]]:
+    if kind == "daily":
+        return _read_daily(text)
+    titles = _SECTION_TITLES.get(kind)
+    return iter_items(text) if titles is None else _read_sections(text, titles)
 
 
 def _read_daily(text: str) -> Iterator[tuple[int, str]]:
@@ -171,11 +172,3 @@ def _is_long_enough(text: str) -> bool:
     if is_unspaced(text):
         return sum(map(str.isalnum, text)) >= _MIN_LETTERS
     return len(text.split(maxsplit=_MIN_WORDS)) >= _MIN_WORDS
-
-
-_READERS: Mapping[Kind, Callable[[str], Iterator[tuple[int, str]]]] = {
-    "agents": _read_agents,
-    "lessons": iter_items,
-    "memory": _read_memory,
-    "daily": _read_daily,
-}

@@ -56,13 +56,6 @@ CURATED_FILES: Mapping[str, CuratedFile] = {
         CuratedFile("summary", f"{FOLDER}/MEMORY_SUMMARY_DRAFT.md", SUMMARY),
     )
 }
-
-
-def files_of(target: str) -> list[CuratedFile]:
-    """The curated files whose drafts change this file."""
-    return [file for file in CURATED_FILES.values() if file.target == target]
-
-
 _DRAFT_COMMANDS = {
     "wisdom": "tacit wisdom draft",
     "soul": "tacit openclaw compress-soul",
@@ -71,6 +64,11 @@ _DRAFT_COMMANDS = {
     "agents": "tacit openclaw compress-soul",
     "summary": "tacit openclaw memory-summary",
 }
+
+
+def files_of(target: str) -> list[CuratedFile]:
+    """The curated files whose drafts change this file."""
+    return [file for file in CURATED_FILES.values() if file.target == target]
 
 
 @dataclass(frozen=True, slots=True)
