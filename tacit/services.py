@@ -29,7 +29,7 @@ from tacit.review.model import find_targets
 from tacit.review.store import ReviewQueue
 from tacit.search.index import IndexBackend, SearchParts
 from tacit.sessions.conversations import Conversations, SessionRecovery
-from tacit.sessions.profiles import SessionProfiles
+from tacit.sessions.policy import SessionProfiles
 from tacit.transcripts.session_commits import SessionCommitter
 from tacit.workspaces.folders import Workspaces
 from tacit.workspaces.note_store import NoteStore

@@ -45,7 +45,7 @@ from tacit.review.model import ChangeRequest
 from tacit.review.policies import find_policy, waiting_policy
 from tacit.review.service import NoteEdit, NoteEditor
 from tacit.review.store import ReviewQueue
-from tacit.sessions.profiles import SessionProfiles
+from tacit.sessions.policy import SessionProfiles
 from tacit.transcripts import writer
 from tacit.transcripts.attribution import AttributedTranscript
 from tacit.workspaces.note_store import read_note

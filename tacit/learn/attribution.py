@@ -31,8 +31,7 @@ from tacit.sessions.keys import (
     named_agents,
     parse_sender,
 )
-from tacit.sessions.policy import SessionProfile
-from tacit.sessions.profiles import SessionProfiles
+from tacit.sessions.policy import SessionProfile, SessionProfiles
 from tacit.transcripts import writer
 from tacit.transcripts.attribution import AttributedTranscript
 from tacit.transcripts.model import Message, Transcript, Turn

@@ -24,7 +24,7 @@ from tacit.markdown.note_page import NoteEntry, NoteLine, NotePage, find_contrad
 from tacit.markdown.notes import Note
 from tacit.review.entries import new_note
 from tacit.search.documents import audience_of
-from tacit.sessions.profiles import SessionProfiles
+from tacit.sessions.policy import SessionProfiles
 
 _OWNER_SUFFIX = "-owner"
 _CONTRADICTING_KINDS = ("decision", "fact")

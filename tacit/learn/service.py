@@ -39,7 +39,7 @@ from tacit.llm.structured import Ask
 from tacit.markdown import notes
 from tacit.markdown.note_page import line_count
 from tacit.review.store import ReviewQueue
-from tacit.sessions.profiles import SessionProfiles
+from tacit.sessions.policy import SessionProfiles
 from tacit.transcripts import writer
 from tacit.workspaces.note_store import read_note
 

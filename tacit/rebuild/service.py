@@ -57,7 +57,7 @@ from tacit.rebuild.strip import (
 )
 from tacit.review.model import ChangeRequest
 from tacit.review.store import ReviewQueue, draft_key
-from tacit.sessions.profiles import SessionProfiles
+from tacit.sessions.policy import SessionProfiles
 from tacit.transcripts import writer
 from tacit.transcripts.attribution import AttributedTranscript
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tacit.home.layout import Home
-from tacit.sessions.profiles import Senders
+from tacit.sessions.policy import Senders
 from tests.memory.homes import files_of, opened, settle
 
 if TYPE_CHECKING:

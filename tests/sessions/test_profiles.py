@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tacit.home import files
 from tacit.home.layout import Home
-from tacit.sessions.profiles import MAX_SENDERS, MAX_SESSIONS, MORE_SENDERS, Senders
+from tacit.sessions.policy import MAX_SENDERS, MAX_SESSIONS, MORE_SENDERS, Senders
 from tests.conftest import plain_user
 
 MAIN = "agent:main:main"
@@ -91,7 +91,7 @@ def test_what_another_process_saw_counts_here_too(place: Home) -> None:
     here.seen(MAIN, "telegram:7")
     code = (
         "import sys; from pathlib import Path; from tacit.home.layout import Home;"
-        "from tacit.sessions.profiles import Senders; Senders(Home(Path(sys.argv[1]))).seen(*sys.argv[2:])"
+        "from tacit.sessions.policy import Senders; Senders(Home(Path(sys.argv[1]))).seen(*sys.argv[2:])"
     )
     subprocess.run([sys.executable, "-c", code, str(place.root), MAIN, "telegram:9"], check=True)
     assert here.seen(MAIN, "") == {"telegram:7", "telegram:9"}
@@ -219,7 +219,7 @@ def test_a_disk_that_cannot_be_written_is_no_reason_to_forget(place: Home) -> No
     place.private.chmod(0o500)
     code = (
         "import sys; from pathlib import Path; from tacit.home.layout import Home;"
-        "from tacit.sessions.profiles import Senders; senders = Senders(Home(Path(sys.argv[1])));"
+        "from tacit.sessions.policy import Senders; senders = Senders(Home(Path(sys.argv[1])));"
         "senders.seen('k', 'a'); print(sorted(senders.seen('k', 'b')), sorted(senders.seen('k', '')))"
     )
     try:

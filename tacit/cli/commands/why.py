@@ -40,8 +40,7 @@ from tacit.home.layout import Home, find_home
 from tacit.provenance.trace import SourceTurn, Trace
 from tacit.search.model import Scope
 from tacit.sessions.keys import SessionKind, classify, find_excluded_agent, resolve_key
-from tacit.sessions.policy import SessionProfile, resolve_profile
-from tacit.sessions.profiles import Senders
+from tacit.sessions.policy import Senders, SessionProfile, resolve_profile
 from tacit.terminal import output
 from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
 from tacit.terminal.lines import (
