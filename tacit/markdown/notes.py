@@ -1,7 +1,7 @@
 """Notes: markdown with optional frontmatter, read without losing a byte and changed only where asked.
 
     bytes ──decode──► text ──parse──► Note(head, body, fields, problems)
-    bytes ◄──encode── text ◄───────── with_fields, with_body
+    bytes ◄──encode── text ◄───────── set_fields
 
 Reading never fails. A head with invalid YAML gives a problem with its line, no fields, and the body as it
 is. Changing a field replaces the text of that one entry; comments, order, quoting and line endings of
@@ -151,20 +151,6 @@ def _make_problems(head: str, findings: list[YamlFinding], where: str) -> Iterat
 
 
 # Changing
-
-
-def replace_body(note: Note, body: str) -> Note:
-    """The same head over another body.
-
-    A body that would read as frontmatter gets an empty head above it, and a head that ends the file
-    without a newline gets one.
-    """
-    head = note.head
-    eol = _newline_of(note.text)
-    for candidate in (head, head + eol, head + "\n", f"---{eol}---{eol}"):
-        if split(candidate + body) == (candidate, body):
-            return parse(candidate + body, _name_of(note))
-    raise AssertionError("an empty head fits above any body")
 
 
 def set_fields(note: Note, changes: Mapping[str, object | None]) -> Note:

@@ -8,6 +8,8 @@ import sys
 
 from tacit.errors import UsageError
 
+MAX_LISTED = 1000  # entries
+
 
 def add_home_option(parser: argparse.ArgumentParser, default: str = "$TACIT_HOME, else ~/tacit") -> None:
     parser.add_argument("--home", metavar="DIR", default=None, help=f"the home (default: {default})")
@@ -15,6 +17,13 @@ def add_home_option(parser: argparse.ArgumentParser, default: str = "$TACIT_HOME
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def parse_count(text: str) -> int:
+    """How many entries a command may list."""
+    if not text.isdecimal() or not 0 < int(text) <= MAX_LISTED:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {MAX_LISTED}")
+    return int(text)
 
 
 def utf8_argument(argument: str) -> str:

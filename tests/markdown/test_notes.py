@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tacit.errors import StoreError
 from tacit.markdown import frontmatter
-from tacit.markdown.notes import Note, decode, encode, find_title, parse, replace_body, set_fields
+from tacit.markdown.notes import Note, decode, encode, find_title, parse, set_fields
 from tacit.text import yaml_reader
 from tacit.text.yaml_reader import MAX_DEPTH, YamlError, YamlFinding, to_value
 
@@ -585,26 +585,6 @@ def test_a_change_on_any_head_is_right_or_refused(yaml: str, key: str, value: ob
         return
     assert changed.fields.get(key) == value
     assert changed.body == note.body
-
-
-# Changing the body
-
-
-@given(
-    st.sampled_from(["", "---\na: 1\n---\n", "---\r\na: 1\r\n---", "---\ra: 1\r---\r", "\ufeff---\n---"]),
-    st.text(alphabet="a-\r\n\ufeff :", max_size=20) | st.just("---\nb: 2\n---\n"),
-)
-def test_a_new_body_is_the_body_and_keeps_the_fields(head: str, body: str) -> None:
-    note = replace_body(parse(head), body)
-    assert note.body == body
-    assert note.fields == parse(head).fields
-    assert parse(note.text) == note
-
-
-def test_a_body_that_looks_like_a_head_gets_an_empty_one_above() -> None:
-    note = replace_body(parse("old"), "---\na: 1\n---\n")
-    assert note.head == "---\n---\n"
-    assert dict(note.fields) == {}
 
 
 _WORDS = st.sampled_from(

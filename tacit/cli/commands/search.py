@@ -14,7 +14,13 @@ from tacit.home.categories import CATEGORIES
 from tacit.privacy.audience import AUDIENCES
 from tacit.search.model import Found, Hit, Scope, Why
 from tacit.terminal import output
-from tacit.terminal.arguments import add_home_option, add_json_option, text_or_stdin, utf8_argument
+from tacit.terminal.arguments import (
+    add_home_option,
+    add_json_option,
+    parse_count,
+    text_or_stdin,
+    utf8_argument,
+)
 from tacit.topics.model import Event
 from tacit.wire import compiled_form, found_form, hit_form
 
@@ -23,7 +29,9 @@ _MAX_LINE_CHARS = 5000  # a path may have 4096 bytes
 
 def search_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", type=utf8_argument, nargs="+", help="a question or a few words")
-    parser.add_argument("--limit", "-n", type=_count, default=10, metavar="N", help="most hits (default: 10)")
+    parser.add_argument(
+        "--limit", "-n", type=parse_count, default=10, metavar="N", help="most hits (default: 10)"
+    )
     parser.add_argument(
         "--category",
         "-c",
@@ -73,12 +81,6 @@ def run_search(options: argparse.Namespace) -> int:
     else:
         _print_results(results, options.explain)
     return 0
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1000")
-    return int(text)
 
 
 def _parse_day(text: str) -> date:

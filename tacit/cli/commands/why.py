@@ -42,7 +42,7 @@ from tacit.search.model import Scope
 from tacit.sessions.keys import SessionKind, classify, find_excluded_agent, resolve_key
 from tacit.sessions.policy import Senders, SessionProfile, resolve_profile
 from tacit.terminal import output
-from tacit.terminal.arguments import add_home_option, add_json_option, utf8_argument
+from tacit.terminal.arguments import add_home_option, add_json_option, parse_count, utf8_argument
 from tacit.terminal.lines import (
     Line,
     StyledText,
@@ -68,7 +68,7 @@ def why_arguments(parser: argparse.ArgumentParser) -> None:
     about.add_argument(
         "--not", type=utf8_argument, dest="absent", metavar="FILE", help="why this file is not there"
     )
-    about.add_argument("-n", type=_count, dest="count", metavar="N", help="list the last N receipts")
+    about.add_argument("-n", type=parse_count, dest="count", metavar="N", help="list the last N receipts")
     parser.add_argument("--session-key", type=utf8_argument, metavar="KEY", help="of this session")
     add_home_option(parser)
     add_json_option(parser)
@@ -103,12 +103,6 @@ def run_why(options: argparse.Namespace) -> int:
     else:
         print_receipt(receipt)
     return 0
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1000")
-    return int(text)
 
 
 def _find_receipt(home: Home, options: argparse.Namespace) -> Receipt | None:
