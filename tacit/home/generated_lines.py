@@ -49,6 +49,11 @@ def note_paths(home: Home) -> Iterator[str]:
             yield path
 
 
+def original_path(path: str) -> str:
+    """The path that an archived transcript had before; its sources are named by it."""
+    return path.replace(f"{ARCHIVED_CONVERSATIONS}/", f"{CONVERSATIONS}/", 1)
+
+
 def locate_transcript(home: Home, path: str) -> str | None:
     """The current path of a transcript; None if it is gone."""
     places = (path, f"{ARCHIVED_CONVERSATIONS}/{path.removeprefix(f'{CONVERSATIONS}/')}")

@@ -106,7 +106,7 @@ class PurgeService:
         if is_call is not None:
             yield from self._find_call_sources(is_call, probe)
             return
-        stem = comment.source_name(origin.replace(f"{ARCHIVED_CONVERSATIONS}/", f"{CONVERSATIONS}/", 1))
+        stem = _stem_of(origin)
         if _STEM.fullmatch(stem):
             if generated_lines.locate_transcript(self._home, comment.transcript_path(stem)):
                 yield stem, None
@@ -337,4 +337,4 @@ def _transcripts_containing(home: Home, probe: bytes) -> Iterator[str]:
 
 
 def _stem_of(path: str) -> str:
-    return comment.source_name(path.replace(f"{ARCHIVED_CONVERSATIONS}/", f"{CONVERSATIONS}/", 1))
+    return comment.source_name(generated_lines.original_path(path))

@@ -208,7 +208,7 @@ class LineTracer:
             transcript, is_owner=trust.is_owner, trusted_tools=self._trusted_tools, agents=trust.agents
         ).said
         trusts = (attributed.trust for attributed in turns if attributed.number == turn.number)
-        source = comment.source_name(_original_path(transcript.path), turn.number)
+        source = comment.source_name(generated_lines.original_path(transcript.path), turn.number)
         first = text_of(turn).strip().split("\n", 1)[0]
         words = (self._words_in(transcript, source),)
         since = None
@@ -267,10 +267,6 @@ class LineTracer:
         if not _count_shared(best_line, text):
             return []
         return list(islice(self._traces_in_note(hit.path, whole, lambda line: line == best_line), 1))
-
-
-def _original_path(path: str) -> str:
-    return path.replace(f"{generated_lines.ARCHIVED_CONVERSATIONS}/", f"{CONVERSATIONS}/", 1)
 
 
 def _count_shared(line: str, text: str) -> int:
