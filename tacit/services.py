@@ -61,7 +61,8 @@ if TYPE_CHECKING:
     from tacit.provenance.purge import PurgeService
     from tacit.provenance.trace import LineTracer
     from tacit.rebuild.merge import RebuildMerger
-    from tacit.rebuild.service import AskByTask, Rebuilder
+    from tacit.rebuild.options import AskByTask
+    from tacit.rebuild.service import Rebuilder
     from tacit.review.service import NoteEditor, ReviewService
     from tacit.search.file_reader import FileReader
     from tacit.search.searcher import Searcher

@@ -14,7 +14,7 @@ from tacit.llm.ledger import RETENTION_DAYS, Call, Ledger, SpendTotal, sum_calls
 from tacit.llm.prices import find_price
 from tacit.llm.recording import read_recordings
 from tacit.markdown import comment, notes
-from tacit.rebuild.store import Rebuild, list_rebuilds
+from tacit.rebuild.store import Rebuild, list_rebuilds, read_notes
 from tacit.text import tokens
 
 _TASKS = ("extract", "condense", "prune")
@@ -53,7 +53,7 @@ def find_version(home: Home, git: Git, name: str) -> NotesVersion:
 
 
 def measure_size(git: Git, side: NotesVersion) -> NotesSize:
-    texts = dict(_read_notes(git, side.commit))
+    texts = _read_texts(git, side.commit)
     return NotesSize(
         len(texts),
         sum(text.count("\n") for text in texts.values()),
@@ -78,7 +78,7 @@ def sum_spending(side: NotesVersion, ledger: Ledger, prices: Sequence[str]) -> S
 
 def diff_notes(git: Git, before: NotesVersion, after: NotesVersion) -> Iterator[NoteDiff]:
     """Added and removed lines of each note, ignoring their position."""
-    old, new = dict(_read_notes(git, before.commit)), dict(_read_notes(git, after.commit))
+    old, new = _read_texts(git, before.commit), _read_texts(git, after.commit)
     for path in sorted({*old, *new}):
         old_lines, new_lines = old.get(path, "").split("\n"), new.get(path, "").split("\n")
         known, remaining = set(old_lines), set(new_lines)
@@ -88,9 +88,5 @@ def diff_notes(git: Git, before: NotesVersion, after: NotesVersion) -> Iterator[
             yield NoteDiff(path, added, removed)
 
 
-def _read_notes(git: Git, commit: str) -> Iterator[tuple[str, str]]:
-    tree = git.tree(commit, "knowledge")
-    data = git.blobs(dict.fromkeys(blob.name for blob in tree.values()))
-    for path, blob in tree.items():
-        if path.endswith(".md") and blob.name in data:
-            yield path, notes.decode(data[blob.name])
+def _read_texts(git: Git, commit: str) -> dict[str, str]:
+    return {path: notes.decode(data) for path, data in read_notes(git, commit, "knowledge").items()}

@@ -16,12 +16,11 @@ from tacit.git.repository import Git
 from tacit.home import files
 from tacit.home.layout import Home
 from tacit.learn.runs import LearnRun, RunLog
+from tacit.rebuild.options import LearningSetup, describe_settings
 from tacit.rebuild.service import (
-    LearningSetup,
     Rebuilder,
     RebuildProgress,
     RebuildResult,
-    describe_settings,
     replayable_transcripts,
 )
 from tacit.rebuild.store import Rebuild, open_rebuild

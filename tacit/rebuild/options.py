@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from tacit.config import Config
 from tacit.config.schema import flatten
@@ -14,10 +15,27 @@ from tacit.learn.extractors.registry import load_extractors
 from tacit.llm.recording import Recording
 from tacit.llm.structured import Ask
 from tacit.llm.tasks import find_model
-from tacit.rebuild.service import LearningSetup
 from tacit.rebuild.store import Rebuild, RebuildSettings, open_rebuild
 
 NO_MODEL = "rules"  # instead of a model name: use no model
+
+
+AskByTask = Callable[[str], Ask | None]
+
+
+class LearningSetup(NamedTuple):
+    """How a rebuild learns."""
+
+    config: Config
+    ask: AskByTask  # replays recorded answers
+    settings: RebuildSettings
+
+
+def describe_settings(settings: RebuildSettings) -> str:
+    models = ", ".join(dict.fromkeys(model for _, model in settings.models)) or "rules"
+    return (
+        f"{', '.join(settings.extractors)}, by {models}{'' if settings.condenses else ', without summaries'}"
+    )
 
 
 class SetupMaker:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from tacit.clock import Clock
 from tacit.condense.day import journal_path
@@ -44,7 +44,8 @@ from tacit.llm.chat import ChatError
 from tacit.llm.structured import Ask, BadAnswer
 from tacit.markdown import comment, notes
 from tacit.markdown.comment import Provenance, is_trusted
-from tacit.rebuild.store import Rebuild, RebuildSettings, RebuildState, open_rebuild
+from tacit.rebuild.options import AskByTask, LearningSetup, describe_settings
+from tacit.rebuild.store import Rebuild, RebuildState, open_rebuild, read_notes
 from tacit.rebuild.strip import (
     DAY_EXTRACTOR,
     REBUILD_SUBJECT,
@@ -67,15 +68,6 @@ _ARCHIVED_JOURNAL = "archive/journal/"
 _ENTITY_FOLDERS = ("knowledge/people/", "knowledge/projects/")
 
 RebuildProgress = Callable[[int, int], None]
-AskByTask = Callable[[str], Ask | None]
-
-
-class LearningSetup(NamedTuple):
-    """How a rebuild learns."""
-
-    config: Config
-    ask: AskByTask  # replays recorded answers
-    settings: RebuildSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,13 +168,6 @@ def replayable_transcripts(root: Path, git: Git, base: str) -> list[str]:
     return sorted(path for path in paths if (root / path).is_file() and writer.is_sealed(root / path))
 
 
-def describe_settings(settings: RebuildSettings) -> str:
-    models = ", ".join(dict.fromkeys(model for _, model in settings.models)) or "rules"
-    return (
-        f"{', '.join(settings.extractors)}, by {models}{'' if settings.condenses else ', without summaries'}"
-    )
-
-
 class _Replay:
     """One run of a rebuild."""
 
@@ -249,7 +234,7 @@ class _Replay:
         self._pages = NoteBuffer(self._tree, self._setup.config.lifecycle.memory_line_cap)
         self._extractors = load_extractors(self._names).extractors
         self._finished_days = self._find_finished_days()
-        self._notes = _read_notes(self._git, self._base)
+        self._notes = read_notes(self._git, self._base, "knowledge", "archive")
         self._removed_lines = RemovedLines(find_removed(self._git, self._base), self._present_lines())
 
     def _find_finished_days(self) -> frozenset[str]:
@@ -503,13 +488,6 @@ class _WatchedModels:
             return items
 
         return ask
-
-
-def _read_notes(git: Git, commit: str) -> dict[str, bytes]:
-    tree = git.tree(commit, "knowledge", "archive")
-    names = {path: blob.name for path, blob in tree.items() if path.endswith(".md")}
-    data = git.blobs(dict.fromkeys(names.values()))
-    return {path: data[name] for path, name in names.items() if name in data}
 
 
 def _lines(data: bytes | None) -> list[str]:

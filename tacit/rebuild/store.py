@@ -167,6 +167,14 @@ class Rebuild:
                 files.write_unsynced(private / name, (self._home.private / name).read_bytes())
 
 
+def read_notes(git: Git, commit: str, *folders: str) -> dict[str, bytes]:
+    """The notes of a commit in these folders, by path."""
+    tree = git.tree(commit, *folders)
+    names = {path: blob.name for path, blob in tree.items() if path.endswith(".md")}
+    data = git.blobs(dict.fromkeys(names.values()))
+    return {path: data[name] for path, name in names.items() if name in data}
+
+
 def list_rebuilds(home: Home, git: Git) -> list[Rebuild]:
     folder = home.private / _FOLDER
     names = sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []

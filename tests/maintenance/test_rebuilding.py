@@ -20,7 +20,8 @@ from tacit.llm.chat import ChatAnswer, ChatError
 from tacit.llm.recording import RecordedChat, Recording
 from tacit.llm.structured import Ask, make_ask
 from tacit.rebuild import service
-from tacit.rebuild.service import LearningSetup, RebuildResult
+from tacit.rebuild.options import LearningSetup
+from tacit.rebuild.service import RebuildResult
 from tacit.rebuild.store import RebuildSettings, open_rebuild
 from tests.maintenance.life import GROUP, MEMORY, Life
 

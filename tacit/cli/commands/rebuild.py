@@ -29,7 +29,8 @@ from tacit.rebuild.comparison import (
     measure_size,
     sum_spending,
 )
-from tacit.rebuild.service import LearningSetup, RebuildResult
+from tacit.rebuild.options import LearningSetup
+from tacit.rebuild.service import RebuildResult
 from tacit.rebuild.store import find_rebuild, list_rebuilds
 from tacit.terminal import output
 from tacit.terminal.arguments import (
