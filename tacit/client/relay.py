@@ -76,7 +76,7 @@ class RelayRun:
         """The operation to call. Hook events other than turns are interpreted by the daemon."""
         return "event" if self.hook is not None and self.operation != "turn" else self.operation
 
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         return max(0.001, self.until - time.monotonic())
 
 
@@ -321,7 +321,7 @@ def _encode_request(run: RelayRun) -> bytes:
         f"{encode_basestring_ascii(name)}:{encode_basestring_ascii(value)}" for name, value in added.items()
     ]
     if run.operation == "turn" and "deadline_ms" not in run.body:
-        parts.append(f'"deadline_ms":{max(1, int((run.left() - 2 * _GRACE_S) * 1000))}')
+        parts.append(f'"deadline_ms":{max(1, int((run.seconds_left() - 2 * _GRACE_S) * 1000))}')
     if len(run.raw) > _MAX_REQUEST_BYTES:  # check before copying, which takes long for a large event
         raise Unreachable("garbage", f"the event has more than {_MAX_REQUEST_BYTES} bytes")
     content = _decode(run.raw)[1:-1].strip()
@@ -345,7 +345,7 @@ def _ask_daemon(run: RelayRun, request: bytes, seconds: float) -> "dict[str, Any
 
 def _run_turn(run: RelayRun) -> "NoReturn":
     run.activity = "waiting for the daemon"
-    answer = _ask_daemon(run, _encode_request(run), run.left() - _GRACE_S)
+    answer = _ask_daemon(run, _encode_request(run), run.seconds_left() - _GRACE_S)
     text = answer.get("text")
     if not isinstance(text, str):
         raise Unreachable("garbage", "the daemon's answer has no text")
@@ -360,7 +360,7 @@ def _keep_event(run: RelayRun) -> "NoReturn":
     """Send the event to the daemon, or spool it; each may take half of the time."""
     run.activity = "waiting for the daemon"
     try:
-        if "session_id" not in _ask_daemon(run, _encode_request(run), run.left() / 2):
+        if "session_id" not in _ask_daemon(run, _encode_request(run), run.seconds_left() / 2):
             raise Unreachable("garbage", "the daemon's answer acknowledges nothing")
     except Unreachable as error:
         run.activity = f"spooling, which goes on ({error})"
@@ -443,9 +443,9 @@ def forward_event(arguments: "Sequence[str]", spool: "Spool") -> "NoReturn":
 
     try:
         signal.signal(signal.SIGALRM, on_alarm)
-        signal.setitimer(signal.ITIMER_REAL, run.left())
+        signal.setitimer(signal.ITIMER_REAL, run.seconds_left())
         _read_arguments(run, arguments)
-        signal.setitimer(signal.ITIMER_REAL, run.left())
+        signal.setitimer(signal.ITIMER_REAL, run.seconds_left())
         run.activity = "waiting for the event on standard input"
         _read_event(run)
         if os.environ.get("TACIT_WORKER"):  # started by tacit itself, which must not learn from it

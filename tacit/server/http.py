@@ -78,19 +78,19 @@ class App(Protocol):
     def screen(self, head: RequestHead) -> Reply | None:
         """Called before the body is read; a reply refuses the request."""
 
-    def most(self, head: RequestHead) -> int:
-        """The maximum size of its body, in bytes."""
+    def max_body_bytes(self, head: RequestHead) -> int:
+        """The maximum size of the request's body."""
 
     async def answer(self, head: RequestHead, body: bytes) -> Reply:
         """Must not raise."""
 
-    def opened(self) -> None:
+    def count_connection(self) -> None:
         """Called for each new connection."""
 
-    def refused(self, reason: str, status: int = 0) -> None:
+    def note_refusal(self, reason: str, status: int = 0) -> None:
         """Called when a connection or request ended here, without an answer from the app."""
 
-    def crashed(self, error: Exception) -> None:
+    def report_crash(self, error: Exception) -> None:
         """Called for an unexpected error. Only this connection is closed."""
 
 
@@ -192,11 +192,11 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._app.opened()
+        self._app.count_connection()
         if not self._tcp and not _is_own_user(transport.get_extra_info("socket")):
             self.drop("foreign")
         elif not self._connections.enter(self):
-            self._app.refused("crowded", 503)
+            self._app.note_refusal("crowded", 503)
             crowded = error_reply(
                 503, "busy", "There are too many connections. Try again.", RETRY_AFTER, close=True
             )
@@ -242,7 +242,7 @@ class Connection(asyncio.Protocol):
             status = error.error_status_hint
             self._refuse("malformed", status, "malformed", "This is not a request that can be read.")
         except Exception as error:  # noqa: BLE001 - one connection must not end the server
-            self._app.crashed(error)
+            self._app.report_crash(error)
             self.drop("crashed")
 
     def _feed(self, data: bytes) -> None:
@@ -298,7 +298,7 @@ class Connection(asyncio.Protocol):
             return self._refused_reply(
                 "malformed", 400, "malformed", "The request has two lengths. Send one."
             )
-        if lengths and int(lengths[0]) > self._app.most(head):
+        if lengths and int(lengths[0]) > self._app.max_body_bytes(head):
             return self._too_large_reply()
         if any(value.strip().lower() not in ("", "identity") for value in head.values(b"content-encoding")):
             return self._refused_reply("encoded", 415, "encoding", "Send the body as it is, not compressed.")
@@ -311,7 +311,7 @@ class Connection(asyncio.Protocol):
                 "malformed", 400, "malformed", "The body comes in too many small pieces."
             )
             self._send_reply(refusal._replace(close=True))
-        elif len(self._body) + len(data) > self._app.most(cast(RequestHead, self._head)):
+        elif len(self._body) + len(data) > self._app.max_body_bytes(cast(RequestHead, self._head)):
             self._send_reply(self._too_large_reply()._replace(close=True))
         elif self._refusal is None:
             self._body += data
@@ -327,13 +327,13 @@ class Connection(asyncio.Protocol):
         self._body.clear()
 
     def _too_large_reply(self) -> Reply:
-        max_kb = self._app.most(cast(RequestHead, self._head)) >> 10
+        max_kb = self._app.max_body_bytes(cast(RequestHead, self._head)) >> 10
         return self._refused_reply(
             "large", 413, "too_large", f"A request has at most {max_kb} kB (serve.max_request_kb). Send less."
         )
 
     def _refused_reply(self, reason: str, status: int, code: str, message: str) -> Reply:
-        self._app.refused(reason, status)
+        self._app.note_refusal(reason, status)
         return error_reply(status, code, message)
 
     # ------------------------------------------------ answering
@@ -406,7 +406,7 @@ class Connection(asyncio.Protocol):
         """Refuse a request that cannot be read, or must not be read further."""
         if self.phase in ("end", "closed"):
             return
-        self._app.refused(reason, status)
+        self._app.note_refusal(reason, status)
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             self._send_reply(error_reply(status, code, message, close=True))
         else:
@@ -439,7 +439,7 @@ class Connection(asyncio.Protocol):
     def drop(self, reason: str) -> None:
         """Close at once, even if data is still in transit."""
         if self.phase not in ("end", "idle"):
-            self._app.refused(reason)
+            self._app.note_refusal(reason)
         self.phase = "closed"
         self._connections.leave(self)
         self._transport.abort()

@@ -404,7 +404,7 @@ class JobRunner:
             "problems": self.problems(),
         }
 
-    def skipped(self, asked: Json, began: int, code: str, reason: str) -> None:
+    def note_skip(self, asked: Json, began: int, code: str, reason: str) -> None:
         """Note that a turn got an empty answer."""
         self.served.memory.services.turns.note_skip(asked, began, code, reason)
 

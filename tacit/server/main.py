@@ -87,7 +87,7 @@ async def _serve(home: Home, instance: DaemonInstance, options: ServeOptions) ->
         metrics=metrics,
         log=log,
         about=runner.about,
-        skipped=runner.skipped,
+        skipped=runner.note_skip,
     )
     stop_waiter = _StopWaiter(server, runner)
     try:
@@ -103,14 +103,14 @@ async def _serve(home: Home, instance: DaemonInstance, options: ServeOptions) ->
         await server.stop(_FINISH_TIMEOUT_S)
         await asyncio.to_thread(runner.stop, _FINISH_TIMEOUT_S)
     if reason == "moved":
-        log = _log_moved(home, stop_waiter.moved_to, options)
+        log = _log_move(home, stop_waiter.moved_to, options)
     elif reason == "lost":
         options.warn(f"{home.private} was replaced under this daemon. Start it again: tacit serve")
     log.say("info", "stopped", why=reason)
     return 1 if reason in ("lost", "moved") else 0
 
 
-def _log_moved(home: Home, root: str, options: ServeOptions) -> Log:
+def _log_move(home: Home, root: str, options: ServeOptions) -> Log:
     """Log the move in the home's new place, where the log is now."""
     log = Log(Path(root, ".tacit", "daemon.log"))
     log.say("warning", "moved", was=home.root, to=root)

@@ -245,7 +245,7 @@ class Server:
             return error_reply(403, "forbidden", "This is answered on the unix socket only.", close=True)
         return None
 
-    def most(self, head: RequestHead) -> int:
+    def max_body_bytes(self, head: RequestHead) -> int:
         path = head.target.partition("?")[0]
         is_record = any(route.path == path and route.kind == "record" for route in self.routes)
         limit = self._connections.limits.body_bytes
@@ -263,10 +263,10 @@ class Server:
         self._metrics.seconds.add(time.monotonic() - head.arrived, name)
         return reply
 
-    def opened(self) -> None:
+    def count_connection(self) -> None:
         self._metrics.connections.add()
 
-    def refused(self, reason: str, status: int = 0) -> None:
+    def note_refusal(self, reason: str, status: int = 0) -> None:
         if status:
             self._metrics.requests.add("none", str(status))
             self._metrics.refused.add(reason)
@@ -275,7 +275,7 @@ class Server:
         if reason not in ("idle", "stopping"):
             self._log.sometimes("warning", reason, status=status)
 
-    def crashed(self, error: Exception) -> None:
+    def report_crash(self, error: Exception) -> None:
         self._failures.log_bug("connection", error)
 
     # ------------------------------------------------ routes
@@ -306,7 +306,7 @@ class Server:
         except Exception as error:  # noqa: BLE001 - the caller gets an answer in any case
             reply = self._failures.reply(operation.name, error, is_turn=operation.is_turn)
         if reply.status != 200:
-            self._report_skipped(
+            self._report_skip(
                 operation, fields, head.arrived, _BUSY_REASON if reply.status == 503 else _NO_REASON
             )
         return reply
@@ -407,11 +407,11 @@ class Server:
         self, operation: Operation, fields: dict[str, Any], arrived: float, reason: str, *, begun: bool
     ) -> Reply:
         answer = _empty_answer(operation.name, fields, reason)
-        self._report_skipped(operation, fields, arrived, _NO_REASON if begun else _NOT_STARTED_REASON)
+        self._report_skip(operation, fields, arrived, _NO_REASON if begun else _NOT_STARTED_REASON)
         self._count_turn(operation, fields, _TurnStats("deadline", ("deadline",), 0))
         return _json_reply(answer)
 
-    def _report_skipped(
+    def _report_skip(
         self, operation: Operation, fields: dict[str, Any], arrived: float, reason: tuple[str, str]
     ) -> None:
         """Report in another thread, or not at all if many wait: skipping a turn must not take long."""

@@ -477,7 +477,7 @@ def test_relay_what_the_deadline_cuts_off_is_spooled_behind_it(
         "import tacit.client.relay as event\n"
         "from tacit.transcripts import spool\n"
         "import sys\n"
-        "event.RelayRun.left = lambda self: 0.2 if self.activity == 'starting' else 60.0\n"
+        "event.RelayRun.seconds_left = lambda self: 0.2 if self.activity == 'starting' else 60.0\n"
         "event.forward_event(sys.argv[1:], spool.add)\n"
     )
     with listening(at, hangs):
