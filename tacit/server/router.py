@@ -27,8 +27,7 @@ from tacit.errors import (
 )
 from tacit.operations.catalog import DAEMON_OPERATIONS, OPERATIONS, Operation
 from tacit.operations.fields import session_key_of
-from tacit.server import auth, request
-from tacit.server.auth import TcpAccess
+from tacit.server import request
 from tacit.server.executor import Executor
 from tacit.server.failures import FailureReporter
 from tacit.server.health import HealthReporter
@@ -37,6 +36,7 @@ from tacit.server.instance import LISTEN_BACKLOG
 from tacit.server.log import Log
 from tacit.server.metrics import CONTENT_TYPE, Metrics
 from tacit.server.pool import WorkKind, WorkResult
+from tacit.server.request import TcpAccess
 from tacit.wire import Json, empty_turn
 
 TURN_GRACE_S = 0.05  # seconds that a turn may take beyond its deadline, to pass its answer on
@@ -214,7 +214,7 @@ class Server:
 
     def screen(self, head: RequestHead) -> Reply | None:
         """Runs before the body is read. Access comes first: an unauthorized caller learns no addresses."""
-        refusal = auth.refuse(head, self._tcp_access) or self._check_route(head)
+        refusal = request.refuse(head, self._tcp_access) or self._check_route(head)
         if refusal is not None:
             self._metrics.requests.add("none", str(refusal.status))
             if refusal.status in (401, 403, 421):
