@@ -181,13 +181,16 @@ def _open_last(folder: str) -> tuple[int, bool]:
 
 
 def _open_new(folder: str) -> int:
-    # A growing number keeps the order even if the clock is set back; the rest makes the name unique.
-    last = _file_names(folder)[-1:]
-    number = int(last[0].split("-")[0]) + 1 if last else 1
-    name = f"{number:010}-{os.urandom(6).hex()}{_SUFFIX}"
-    fd = os.open(os.path.join(folder, name), _OPEN_FLAGS | os.O_EXCL, 0o600)
-    fcntl.flock(fd, fcntl.LOCK_EX)
-    return fd
+    while True:
+        # A growing number keeps the order even if the clock is set back; the rest makes the name unique.
+        last = _file_names(folder)[-1:]
+        number = int(last[0].split("-")[0]) + 1 if last else 1
+        name = f"{number:010}-{os.urandom(6).hex()}{_SUFFIX}"
+        fd = os.open(os.path.join(folder, name), _OPEN_FLAGS | os.O_EXCL, 0o600)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        if os.fstat(fd).st_nlink:
+            return fd
+        os.close(fd)  # a drain found it empty and removed it before we had the lock
 
 
 def _try_lock(fd: int, deadline: float) -> bool:

@@ -92,7 +92,7 @@ def test_cli_doctor_lists_lines_of_others_and_those_whose_transcript_is_gone(
     lost = comment.attach("- Kontora", "facts/1", ["2020/01/01/0000-x-y#3"], "agent")
     (home / "knowledge/reference/pay.md").write_text(f"# Pay\n\n{lost}\n")
     said = tacit("doctor").stdout
-    assert f"{NOTE}:3: comes from another person than you." in said
+    assert f"{NOTE}:3: comes from another person." in said
     assert "knowledge/reference/pay.md:3: was made from a transcript that is gone." in said
     assert "origins     2 lines by tacit" in said
 

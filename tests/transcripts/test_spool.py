@@ -239,6 +239,24 @@ def test_many_writers_and_a_drainer_at_once_lose_and_double_nothing(root: Path) 
     assert (spool.count_waiting(root), files_of(root)) == (0, [])
 
 
+def test_a_new_file_that_a_drain_removes_before_it_is_locked_loses_nothing(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool.add(root, "message", said("before"))
+    all_of(root)
+    flock, drained = fcntl.flock, []
+
+    def drain_first(fd: int, how: int) -> None:
+        if how == fcntl.LOCK_EX and not drained:
+            drained.append(all_of(root))
+        flock(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", drain_first)
+    spool.add(root, "message", said("kept"))
+    assert drained == [[]]
+    assert texts(all_of(root)) == ["kept"]
+
+
 # ---------------------------------------------------------------- draining
 
 
