@@ -244,7 +244,8 @@ def test_a_new_file_that_a_drain_removes_before_it_is_locked_loses_nothing(
 ) -> None:
     spool.add(root, "message", said("before"))
     all_of(root)
-    flock, drained = fcntl.flock, []
+    flock = fcntl.flock
+    drained: list[list[SpooledEvent]] = []
 
     def drain_first(fd: int, how: int) -> None:
         if how == fcntl.LOCK_EX and not drained:
